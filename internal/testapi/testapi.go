@@ -217,7 +217,7 @@ func notFound(id graph.Identity) error {
 	return apierrors.NewNotFound(id.Resource.GroupResource(), id.Name)
 }
 
-// Do makes a change, as cluster.Operator does on a real server.
+// Do makes a change, as cluster.Sender does on a real server.
 func (s *Server) Do(ctx context.Context, op *remedy.Op) error {
 	if err := ctx.Err(); err != nil {
 		return err

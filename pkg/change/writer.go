@@ -32,7 +32,7 @@ const (
 type Writer struct {
 	// Read reads an object whole, as it is now.
 	Read func(context.Context, graph.Identity) (*unstructured.Unstructured, error)
-	// Do sends a change (cluster.Operator).
+	// Do sends a change (cluster.Sender).
 	Do func(context.Context, *remedy.Op) error
 	// Resource finds the type of an owner.
 	Resource func(schema.GroupVersionKind) (graph.Resource, error)

@@ -80,7 +80,7 @@ func (w *watcher) prove(ctx context.Context) error {
 		return w.relist(ctx)
 	}
 	var version string
-	err := w.server.send(ctx, func(ctx context.Context) error {
+	err := w.server.insist(ctx, retries, func(ctx context.Context) error {
 		page, err := w.server.client(w.resource, w.namespace).List(ctx, metav1.ListOptions{Limit: 1})
 		if err == nil {
 			version = page.ResourceVersion
@@ -99,7 +99,7 @@ func (w *watcher) prove(ctx context.Context) error {
 
 // relist lists the resource, and reports how it differs from what is known.
 func (w *watcher) relist(ctx context.Context) error {
-	return w.server.send(ctx, func(ctx context.Context) error {
+	return w.server.insist(ctx, retries, func(ctx context.Context) error {
 		_, err := w.list(ctx, true)
 		return err
 	})

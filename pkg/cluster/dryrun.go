@@ -3,8 +3,8 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,13 +20,15 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // DryRunner asks the API server what it would answer to the steps of a plan. It
-// cannot write: its transport refuses every request but dry runs.
+// cannot write: its transport refuses every request but reads and dry runs.
 type DryRunner struct {
-	server *Server
-	rest   rest.Interface
+	reader  *Reader
+	sender  *Sender
+	timeout time.Duration
 	// refused holds why nothing is asked about the types of a group version, nil
 	// when they are.
 	refused map[schema.GroupVersion]error
@@ -39,19 +41,13 @@ type NotAskedError struct{ why string }
 func (e NotAskedError) Error() string { return e.why }
 
 // NewDryRunner returns a DryRunner for the cluster of the config, which reads
-// through the reader.
-func NewDryRunner(reader *Reader, config *rest.Config, options ServerOptions) (*DryRunner, error) {
-	silenced := rest.CopyConfig(config)
-	silenced.Wrap(onlyDryRuns)
-	server, err := NewServer(reader, silenced, options)
+// through the reader and asks as the field manager.
+func NewDryRunner(reader *Reader, config *rest.Config, manager string) (*DryRunner, error) {
+	sender, err := newSender(config, reader.stats, manager, true, 0)
 	if err != nil {
 		return nil, err
 	}
-	client, err := dryRunClient(config, reader.stats, 0)
-	if err != nil {
-		return nil, err
-	}
-	return &DryRunner{server: server, rest: client, refused: map[schema.GroupVersion]error{}}, nil
+	return &DryRunner{reader: reader, sender: sender, timeout: cmp.Or(config.Timeout, DefaultTimeout), refused: map[schema.GroupVersion]error{}}, nil
 }
 
 // Ask sends a step with dryRun=All and returns what the server says to it:
@@ -68,11 +64,8 @@ func (d *DryRunner) Ask(ctx context.Context, step gc.Step, snapshot *graph.Snaps
 	if err := d.mayAsk(ctx, o.Resource.GroupVersion()); err != nil {
 		return err
 	}
-	if step.Action == gc.ActionDelete {
-		return d.delete(ctx, o.Identity(), asRead(&o, step.Options))
-	}
-	_, err := d.server.patch(ctx, o, step.Patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: d.server.options.FieldManager})
-	return err
+	step.Object = o
+	return d.ask(ctx, asRead(&o, step.Op()))
 }
 
 // AskDelete asks about a user's delete of an object, by UID, whatever its version.
@@ -80,7 +73,7 @@ func (d *DryRunner) AskDelete(ctx context.Context, id graph.Identity, policy met
 	if err := d.mayAsk(ctx, id.Resource.GroupVersion()); err != nil {
 		return err
 	}
-	return d.delete(ctx, id, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &id.UID}})
+	return d.ask(ctx, remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: &policy}))
 }
 
 // AskDeletions asks about a DELETE of each of the objects, as the garbage collector and the
@@ -103,7 +96,7 @@ func (d *DryRunner) AskDeletions(ctx context.Context, objects []graph.Object, wi
 				answers[i] = NotAskedError{"it timed out"}
 				return nil
 			}
-			answers[i] = d.delete(ctx, o.Identity(), asRead(o, metav1.DeleteOptions{PropagationPolicy: &background}))
+			answers[i] = d.ask(ctx, asRead(o, remedy.DeleteOf(o.Identity(), metav1.DeleteOptions{PropagationPolicy: &background})))
 			return nil
 		})
 	}
@@ -122,7 +115,7 @@ func (d *DryRunner) mayAsk(ctx context.Context, gv schema.GroupVersion) error {
 		return refused
 	}
 	local, err := graph.Local(gv, func(name string) (*unstructured.Unstructured, error) {
-		return d.server.reader.Read(ctx, graph.APIServices, "", name)
+		return d.reader.Read(ctx, graph.APIServices, "", name)
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -136,51 +129,31 @@ func (d *DryRunner) mayAsk(ctx context.Context, gv schema.GroupVersion) error {
 	return refused
 }
 
-// delete sends a DELETE. Its body has what parameters cannot have, the
-// preconditions, and says dryRun as well, for it takes the place of the
-// parameters; the parameter is for whoever does not read the body.
-func (d *DryRunner) delete(ctx context.Context, id graph.Identity, options metav1.DeleteOptions) error {
-	options.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}
-	options.DryRun = []string{metav1.DryRunAll}
-	body, err := json.Marshal(options)
-	if err != nil {
-		return fmt.Errorf("encoding the options of a DELETE: %w", err)
-	}
-	return d.server.send(ctx, func(ctx context.Context) error {
-		_, err := raw(ctx, d.rest.Delete().AbsPath(id.Resource.Path(id.Namespace, id.Name)...).Param("dryRun", metav1.DryRunAll).
-			SetHeader("Accept", metadataOnly).SetHeader("Content-Type", "application/json").Body(body))
+func (d *DryRunner) ask(ctx context.Context, op remedy.Op) error {
+	return insist(ctx, retries, d.timeout, func(ctx context.Context) error {
+		_, err := d.sender.send(ctx, &op)
 		return err
 	})
 }
 
-// asRead returns the options of a delete of the object in the version that was read.
-func asRead(o *graph.Object, options metav1.DeleteOptions) metav1.DeleteOptions {
-	options.Preconditions = &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
-	return options
+// asRead is the change for the version of the object that was read.
+func asRead(o *graph.Object, op remedy.Op) remedy.Op {
+	if o.ResourceVersion == "" {
+		return op
+	}
+	return op.At(o.ResourceVersion)
 }
 
 // onlyDryRuns wraps a transport so that it refuses every request that could
 // change something.
-func onlyDryRuns(next http.RoundTripper) http.RoundTripper { return &dryRunTransport{next: next} }
-
-// readsAndDryRuns also lets reads pass, and the dry runs of a PUT and a POST.
-func readsAndDryRuns(next http.RoundTripper) http.RoundTripper {
-	return &dryRunTransport{next: next, more: func(r *http.Request) bool {
-		whole := r.Method == http.MethodPut || r.Method == http.MethodPost
-		return r.Method == http.MethodGet || whole && onlyAll(r.URL.Query()["dryRun"])
-	}}
-}
+func onlyDryRuns(next http.RoundTripper) http.RoundTripper { return &dryRunTransport{next} }
 
 // dryRunTransport is what onlyDryRuns makes.
-type dryRunTransport struct {
-	next http.RoundTripper
-	// more says what else may pass; nil for nothing.
-	more func(*http.Request) bool
-}
+type dryRunTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (t *dryRunTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if !changesNothing(request) && (t.more == nil || !t.more(request)) {
+	if !changesNothing(request) {
 		return nil, fmt.Errorf("a dry run tried to send %s %s", request.Method, request.URL.RequestURI())
 	}
 	return t.next.RoundTrip(request)
@@ -190,19 +163,18 @@ func (t *dryRunTransport) RoundTrip(request *http.Request) (*http.Response, erro
 // util/net, RoundTripperWrapper).
 func (t *dryRunTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// changesNothing reports whether the API server stores nothing for the request:
+// changesNothing reports whether the API server stores nothing for the request: it is a GET, or
 // its parameters say dryRun=All, and so does the body of a DELETE, if there is one,
 // since that takes the place of the parameters
 // (k8s.io/apiserver/pkg/endpoints/handlers/delete.go, DeleteResource).
 func changesNothing(request *http.Request) bool {
-	if !onlyAll(request.URL.Query()["dryRun"]) {
-		return false
-	}
 	switch request.Method {
-	case http.MethodPatch:
+	case http.MethodGet:
 		return true
+	case http.MethodPatch, http.MethodPut, http.MethodPost:
+		return onlyAll(request.URL.Query()["dryRun"])
 	case http.MethodDelete:
-		return request.Body == nil || request.Body == http.NoBody || saysDryRun(request)
+		return onlyAll(request.URL.Query()["dryRun"]) && (request.Body == nil || request.Body == http.NoBody || saysDryRun(request))
 	}
 	return false
 }

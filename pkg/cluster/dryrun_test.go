@@ -16,12 +16,13 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // dryRunner connects a DryRunner.
 func (s *apiServer) dryRunner() *DryRunner {
 	s.t.Helper()
-	d, err := NewDryRunner(s.reader(Options{}), &rest.Config{Dial: testnet.Dial, Host: s.URL}, ServerOptions{FieldManager: "tester"})
+	d, err := NewDryRunner(s.reader(Options{}), &rest.Config{Dial: testnet.Dial, Host: s.URL}, "tester")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -43,9 +44,9 @@ func (s *apiServer) writes() []string {
 // what it is in the parameters as well as in the body.
 func TestDryRun(t *testing.T) {
 	s := newAPIServer(t)
-	s.add("pods shop/p rv=5 < v1:Node:n@n")
+	s.add("pods shop/p rv=5 finalizers=orphan < v1:Node:n@n")
 	d := s.dryRunner()
-	snapshot := s.snapshot(d.server.reader, Scope{})
+	snapshot := s.snapshot(d.reader, Scope{})
 	p := found(t, snapshot, "p")
 	later, version := p, "9"
 	later.ResourceVersion = version
@@ -63,12 +64,12 @@ func TestDryRun(t *testing.T) {
 		}
 	}
 	same(t, "sent", `DELETE /api/v1/namespaces/shop/pods/p dryRun=All {"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"preconditions":{"uid":"p","resourceVersion":"5"},"propagationPolicy":"Orphan","dryRun":["All"]}
-		PATCH /api/v1/namespaces/shop/pods/p dryRun=All&fieldManager=tester {"metadata":{"ownerReferences":[{"$patch":"delete","uid":"n"}],"resourceVersion":"5","uid":"p"}}
-		PATCH /api/v1/namespaces/shop/pods/p dryRun=All&fieldManager=tester {"metadata":{"finalizers":null,"resourceVersion":"5","uid":"p"}}`, s.writes())
+		PATCH /api/v1/namespaces/shop/pods/p dryRun=All&fieldManager=tester [{"op":"test","path":"/metadata/uid","value":"p"},{"op":"test","path":"/metadata/resourceVersion","value":"5"},{"op":"test","path":"/metadata/ownerReferences/0/uid","value":"n"},{"op":"remove","path":"/metadata/ownerReferences/0"}]
+		PATCH /api/v1/namespaces/shop/pods/p dryRun=All&fieldManager=tester [{"op":"test","path":"/metadata/uid","value":"p"},{"op":"test","path":"/metadata/resourceVersion","value":"5"},{"op":"test","path":"/metadata/finalizers/0","value":"orphan"},{"op":"remove","path":"/metadata/finalizers/0"}]`, s.writes())
 	if r := s.log[len(s.log)-3]; r.contentType != "application/json" || r.accept != metadataOnly {
 		t.Errorf("the DELETE is %s and wants %s", r.contentType, r.accept)
 	}
-	if got := d.server.reader.Stats().String(); !strings.Contains(got, ", 3 dry runs; ") {
+	if got := d.reader.Stats().String(); !strings.Contains(got, ", 3 dry runs; ") {
 		t.Errorf("counted %s", got)
 	}
 	if steps[0].Options.DryRun != nil || *steps[0].Options.Preconditions.ResourceVersion != "9" {
@@ -102,7 +103,7 @@ func TestDryRunOfAggregated(t *testing.T) {
 			s.on("GET", registered, always, forbidden())
 		}
 		d := s.dryRunner()
-		snapshot := s.snapshot(d.server.reader, Scope{})
+		snapshot := s.snapshot(d.reader, Scope{})
 		for _, step := range []gc.Step{
 			{Action: gc.ActionDelete, Object: found(t, snapshot, "w")},
 			{Action: gc.ActionRemoveFinalizer, Object: found(t, snapshot, "w"), Patch: gc.Patch{RemoveFinalizer: "orphan"}},
@@ -130,13 +131,16 @@ func TestDryRunnerCannotWrite(t *testing.T) {
 	s := newAPIServer(t)
 	s.add("pods shop/p < v1:Node:n@n")
 	d := s.dryRunner()
-	p := found(t, s.snapshot(d.server.reader, Scope{}), "p")
-	_, patched := d.server.Patch(t.Context(), p, gc.Patch{RemoveOwners: []types.UID{"n"}})
+	d.sender.dryRun = nil
+	o := found(t, s.snapshot(d.reader, Scope{}), "p")
+	p := o.Identity()
+	remove, create := remedy.DeleteOf(p, metav1.DeleteOptions{}), remedy.Op{Verb: remedy.Create, Object: p}
+	patch := remedy.PatchOf(p, remedy.Remove("/metadata/ownerReferences/0"))
 	for what, err := range map[string]error{
-		"a DELETE": d.server.Delete(t.Context(), p.Identity(), metav1.DeleteOptions{}),
-		"one that is a dry run by its body alone": d.server.Delete(t.Context(), p.Identity(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
-		"a PATCH": patched,
-		"a DELETE that is one by its parameters alone": d.rest.Delete().AbsPath("/api/v1/namespaces/shop/pods/p").
+		"a DELETE": d.ask(t.Context(), remove),
+		"a PATCH":  d.ask(t.Context(), patch),
+		"a POST":   d.ask(t.Context(), create),
+		"a DELETE that is one by its parameters alone": d.sender.rest.Delete().AbsPath("/api/v1/namespaces/shop/pods/p").
 			Param("dryRun", metav1.DryRunAll).Body([]byte("{}")).Do(t.Context()).Error(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "a dry run tried to send ") {
@@ -151,7 +155,7 @@ func TestDryRunnerCannotWrite(t *testing.T) {
 func TestBadDryRunnerConfig(t *testing.T) {
 	s := newAPIServer(t)
 	config := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: "/nonexistent"}}
-	if _, err := NewDryRunner(s.reader(Options{}), config, ServerOptions{}); err == nil || !strings.HasPrefix(err.Error(), "configuring the client: ") {
+	if _, err := NewDryRunner(s.reader(Options{}), config, ""); err == nil || !strings.HasPrefix(err.Error(), "configuring the client: ") {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -180,9 +184,12 @@ func TestProbesChangeNothing(t *testing.T) {
 		{"DELETE", object + "?dryRun=All", `{"dryRun":["All","None"]}`, false},
 		{"DELETE", object + "?dryRun=All", `{"DRYRUN":["All"]}`, false}, // no field of DeleteOptions
 		{"DELETE", object + "?dryRun=All", "k8s\x00", false},
-		{"POST", object + "?dryRun=All", "{}", false},
-		{"PUT", object + "?dryRun=All", "{}", false},
-		{"GET", object, "", false},
+		{"POST", object + "?dryRun=All", "{}", true},
+		{"POST", object, "{}", false},
+		{"PUT", object + "?dryRun=All", "{}", true},
+		{"PUT", object, "{}", false},
+		{"HEAD", object, "", false},
+		{"GET", object, "", true},
 	} {
 		var request *http.Request
 		var err error

@@ -5,7 +5,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +19,7 @@ import (
 const probeTimeout = 33 * time.Second
 
 // Prober asks the API server what it would answer to a write. It cannot write:
-// its transport refuses every request but dry runs. Its methods may be called by
+// its transport refuses every request but reads and dry runs. Its methods may be called by
 // several goroutines at once.
 type Prober struct {
 	rest rest.Interface
@@ -40,17 +39,18 @@ func NewProber(config *rest.Config, stats *Stats) (*Prober, error) {
 	return &Prober{rest: client}, nil
 }
 
-// dryRunClient returns a client that sends nothing but dry runs. Its requests are
+// dryRunClient returns a client that sends nothing but reads and dry runs. Its requests are
 // counted in stats; a timeout of 0 leaves each its own.
 func dryRunClient(config *rest.Config, stats *Stats, timeout time.Duration) (rest.Interface, error) {
-	return writeClient(config, stats, timeout, onlyDryRuns)
+	config = rest.CopyConfig(config)
+	config.Wrap(onlyDryRuns)
+	return unlimited(config, stats, timeout)
 }
 
-// writeClient returns a client for writes, of which the transport lets some pass.
-func writeClient(config *rest.Config, stats *Stats, timeout time.Duration, pass func(http.RoundTripper) http.RoundTripper) (rest.Interface, error) {
+// unlimited returns a client for writes, as dryRunClient does.
+func unlimited(config *rest.Config, stats *Stats, timeout time.Duration) (rest.Interface, error) {
 	config = forWrites(config, stats)
 	config.Timeout = timeout
-	config.Wrap(pass)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)

@@ -42,7 +42,7 @@ func (r *Reader) Selected(ctx context.Context, id graph.Identity, s Selection) (
 // Selected is that of the Reader, and is asked again while the API server cannot
 // answer, as every request of a Server is.
 func (s *Server) Selected(ctx context.Context, id graph.Identity, selection Selection) (o graph.Object, selected bool, err error) {
-	err = s.send(ctx, func(ctx context.Context) (err error) {
+	err = s.insist(ctx, retries, func(ctx context.Context) (err error) {
 		o, selected, err = s.reader.Selected(ctx, id, selection)
 		return err
 	})

@@ -5,6 +5,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -25,6 +26,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // DefaultSettle is how long a Server waits for another change before it says
@@ -53,7 +55,8 @@ var retries = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 
 // watches, which Watch starts.
 type Server struct {
 	reader   *Reader
-	metadata metadata.Interface
+	sender   *Sender
+	metadata metadata.Interface // for watches
 	options  ServerOptions
 	timeout  time.Duration
 	changes  changes
@@ -65,7 +68,6 @@ type Server struct {
 	unfollowed string
 
 	mu        sync.Mutex
-	noSMP     map[string]bool    // group resources that refused a strategic merge patch
 	concerned map[types.UID]bool // nil: every object
 	graces    map[types.UID]time.Time
 	standing  map[types.UID]graph.Object // what changed, as it is by now
@@ -89,9 +91,13 @@ func NewServer(reader *Reader, config *rest.Config, options ServerOptions) (*Ser
 	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
+	sender, err := newSender(config, reader.stats, options.FieldManager, false, 0)
+	if err != nil {
+		return nil, err
+	}
 	return &Server{
-		reader: reader, metadata: client, options: options, timeout: timeout, outage: outage, watchLasts: watchLasts,
-		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, standing: map[types.UID]graph.Object{}, told: map[watchedPlace]bool{}, moved: time.Now(),
+		reader: reader, sender: sender, metadata: client, options: options, timeout: timeout, outage: outage, watchLasts: watchLasts,
+		graces: map[types.UID]time.Time{}, standing: map[types.UID]graph.Object{}, told: map[watchedPlace]bool{}, moved: time.Now(),
 	}, nil
 }
 
@@ -113,7 +119,7 @@ func (s *Server) client(resource *graph.Resource, namespace string) metadata.Res
 // Get implements gc.Server.
 func (s *Server) Get(ctx context.Context, resource graph.Resource, namespace, name string) (graph.Object, error) {
 	var o graph.Object
-	err := s.send(ctx, func(ctx context.Context) (err error) {
+	err := s.insist(ctx, retries, func(ctx context.Context) (err error) {
 		o, err = s.reader.Get(ctx, resource, namespace, name)
 		return err
 	})
@@ -125,36 +131,28 @@ func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.D
 	s.writes(id.UID)
 	step := &gc.Step{Action: gc.ActionDelete, Object: graph.Object{Resource: &id.Resource, Namespace: id.Namespace, Name: id.Name, UID: id.UID}, Options: options}
 	return s.options.keep(step, func() error {
-		return s.sendWrite(ctx, retries, func(ctx context.Context) error {
-			return s.client(&id.Resource, id.Namespace).Delete(ctx, id.Name, options)
-		})
-	})
-}
-
-// Patch implements gc.Server. Built-in types get a strategic merge patch, which
-// leaves other references alone whatever they are; all others a JSON merge
-// patch. Both carry the UID and the resourceVersion.
-func (s *Server) Patch(ctx context.Context, base graph.Object, p gc.Patch) (graph.Object, error) {
-	s.writes(base.UID)
-	var now graph.Object
-	err := s.options.keep(&gc.Step{Object: base, Patch: p}, func() (err error) {
-		now, err = s.patch(ctx, base, p, metav1.PatchOptions{FieldManager: s.options.FieldManager})
+		_, err := s.sendWrite(ctx, retries, &remedy.Op{Verb: remedy.Delete, Object: id, Options: &options})
 		return err
 	})
-	return now, err
 }
 
-func (s *Server) patch(ctx context.Context, base graph.Object, p gc.Patch, options metav1.PatchOptions) (graph.Object, error) {
-	if s.strategic(&base, p) {
-		o, err := s.sendPatch(ctx, base, types.StrategicMergePatchType, strategicMergePatch(&base, p), tries(p), options)
-		if !apierrors.IsUnsupportedMediaType(err) {
-			return o, err
+// Patch implements gc.Server, by a JSON patch that tests the UID, the resourceVersion and what it replaces.
+func (s *Server) Patch(ctx context.Context, base graph.Object, p gc.Patch) (graph.Object, error) {
+	s.writes(base.UID)
+	step := &gc.Step{Object: base, Patch: p}
+	op := asRead(&base, step.Op())
+	item := &metav1.PartialObjectMetadata{}
+	err := s.options.keep(step, func() error {
+		data, err := s.sendWrite(ctx, tries(p), &op)
+		if err != nil {
+			return err
 		}
-		s.mu.Lock()
-		s.noSMP[base.Resource.GroupResource().String()] = true
-		s.mu.Unlock()
+		return json.Unmarshal(data, item)
+	})
+	if err != nil {
+		return graph.Object{}, err
 	}
-	return s.sendPatch(ctx, base, types.MergePatchType, mergePatch(&base, p), tries(p), options)
+	return graph.NewObject(base.Resource, item), nil
 }
 
 // tries says how often a patch is sent. One that finishes an owner rests on a proof that does not last: whoever
@@ -166,35 +164,20 @@ func tries(p gc.Patch) wait.Backoff {
 	return retries
 }
 
-func (s *Server) sendPatch(ctx context.Context, base graph.Object, kind types.PatchType, data []byte, tries wait.Backoff, options metav1.PatchOptions) (graph.Object, error) {
-	var item *metav1.PartialObjectMetadata
-	err := s.sendWrite(ctx, tries, func(ctx context.Context) (err error) {
-		item, err = s.client(base.Resource, base.Namespace).Patch(ctx, base.Name, kind, data, options)
-		return err
-	})
-	if answer.WrongUID(err) {
-		return graph.Object{}, apierrors.NewConflict(base.Resource.GroupResource(), base.Name, err)
-	}
-	if err != nil {
-		return graph.Object{}, err
-	}
-	return graph.NewObject(base.Resource, item), nil
-}
-
-// send makes a request, and makes it again while the API server cannot be
-// reached or is too busy. A request that was sent is finished also when the
-// context ends, so that its result is known; it is only not repeated then.
-func (s *Server) send(ctx context.Context, request func(context.Context) error) error {
-	return s.sendUpTo(ctx, retries, request)
-}
-
-// sendUpTo is send with so many tries.
-func (s *Server) sendUpTo(ctx context.Context, tries wait.Backoff, request func(context.Context) error) error {
+// insist is insist for what keeps the cluster from counting as at rest.
+func (s *Server) insist(ctx context.Context, tries wait.Backoff, request func(context.Context) error) error {
 	s.sending(1)
 	defer s.sending(-1)
+	return insist(ctx, tries, s.timeout, request)
+}
+
+// insist makes a request, and makes it again while the API server cannot be
+// reached or is too busy. A request that was sent is finished also when the
+// context ends, so that its result is known; it is only not repeated then.
+func insist(ctx context.Context, tries wait.Backoff, timeout time.Duration, request func(context.Context) error) error {
 	var last error
 	err := wait.ExponentialBackoffWithContext(ctx, tries, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
 		last = request(ctx)
 		if last != nil && answer.Passing(last) {
@@ -208,21 +191,22 @@ func (s *Server) sendUpTo(ctx context.Context, tries wait.Backoff, request func(
 	return err
 }
 
-// sendWrite is send for a write. When the answer to it was lost, and it is told after that that its object is
+// sendWrite insists on a write. When the answer to it was lost, and it is told after that that its object is
 // not there, or is another version, that may be its own doing: then the answer is that there was none.
-func (s *Server) sendWrite(ctx context.Context, tries wait.Backoff, request func(context.Context) error) error {
+func (s *Server) sendWrite(ctx context.Context, tries wait.Backoff, op *remedy.Op) ([]byte, error) {
 	var lost error
-	err := s.sendUpTo(ctx, tries, func(ctx context.Context) error {
-		err := request(ctx)
+	var data []byte
+	err := s.insist(ctx, tries, func(ctx context.Context) (err error) {
+		data, err = s.sender.send(ctx, op)
 		if answer.Missing(err) && !utilnet.IsConnectionRefused(err) {
 			lost = err
 		}
 		return err
 	})
 	if lost != nil && (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) {
-		return lost
+		return nil, lost
 	}
-	return err
+	return data, err
 }
 
 // sending notes that requests were begun, or ended when n is negative.

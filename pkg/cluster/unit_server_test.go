@@ -25,112 +25,36 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// The bodies of patches, byte for byte.
-func TestPatchBodies(t *testing.T) {
-	yes, no := true, false
-	refs := func() []metav1.OwnerReference {
-		return []metav1.OwnerReference{
-			{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "A", BlockOwnerDeletion: &yes, Controller: &yes},
-			{APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: "B", BlockOwnerDeletion: &no},
-			{APIVersion: "v1", Kind: "Node", Name: "c", UID: "C"},
-		}
-	}
-	const (
-		a      = `{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"A","controller":true,"blockOwnerDeletion":`
-		b      = `{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"B","blockOwnerDeletion":false}`
-		c      = `{"apiVersion":"v1","kind":"Node","name":"c","uid":"C"}`
-		proof  = `,"resourceVersion":"5","uid":"u"}}`
-		owners = `{"metadata":{"ownerReferences":`
-	)
-	for _, test := range []struct {
-		name             string
-		patch            gc.Patch
-		strategic, merge string
-	}{
-		{
-			"remove one", gc.Patch{RemoveOwners: []types.UID{"B"}},
-			owners + `[{"$patch":"delete","uid":"B"}]` + proof,
-			owners + `[` + a + `true},` + c + `]` + proof,
-		},
-		{
-			"remove all", gc.Patch{RemoveOwners: []types.UID{"A", "B", "C"}},
-			owners + `[{"$patch":"delete","uid":"A"},{"$patch":"delete","uid":"B"},{"$patch":"delete","uid":"C"}]` + proof,
-			owners + `null` + proof,
-		},
-		{
-			"unblock", gc.Patch{Unblock: true},
-			owners + `[` + a + `false}]` + proof,
-			owners + `[` + a + `false},` + b + `,` + c + `]` + proof,
-		},
-		{
-			"remove a finalizer", gc.Patch{RemoveFinalizer: "x"},
-			"", `{"metadata":{"finalizers":["y"]` + proof,
-		},
-		{
-			"remove another", gc.Patch{RemoveFinalizer: "y"},
-			"", `{"metadata":{"finalizers":["x"]` + proof,
-		},
-	} {
-		o := graph.Object{Name: "o", UID: "u", ResourceVersion: "5", OwnerReferences: refs(), Finalizers: []string{"x", "y"}}
-		if test.strategic != "" {
-			if got := string(strategicMergePatch(&o, test.patch)); got != test.strategic {
-				t.Errorf("%s, strategic:\n got %s\nwant %s", test.name, got, test.strategic)
-			}
-		}
-		if got := string(mergePatch(&o, test.patch)); got != test.merge {
-			t.Errorf("%s, merge:\n got %s\nwant %s", test.name, got, test.merge)
-		}
-		if *o.OwnerReferences[0].BlockOwnerDeletion != true {
-			t.Errorf("%s: the object was changed", test.name)
-		}
-	}
-	last := graph.Object{UID: "u", ResourceVersion: "5", Finalizers: []string{"x"}}
-	if got := string(mergePatch(&last, gc.Patch{RemoveFinalizer: "x"})); got != `{"metadata":{"finalizers":null`+proof {
-		t.Errorf("the last finalizer: %s", got)
-	}
-}
-
-// Which patch is sent, and what is learnt from 415.
-func TestPatchTypes(t *testing.T) {
+// A patch tests the UID, the version that was read, and all that it replaces.
+func TestPatchSent(t *testing.T) {
 	s := newAPIServer(t)
-	s.add(`pods shop/p finalizers=x < v1:Node:n@n
-		pods shop/q < v1:Node:n@n v1:Node:m@n
-		widgets shop/w finalizers=x < v1:Node:n@n
-		deployments shop/d < v1:Node:n@n
-		deployments shop/e < v1:Node:n@n`)
-	s.on("PATCH", "/apis/apps/v1/namespaces/shop/deployments/d", 1, status(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType))
+	s.add("pods shop/p rv=5")
 	server := s.writer(rest.Config{}, ServerOptions{FieldManager: "tester"})
-	snapshot := s.snapshot(server.reader, Scope{})
-	const smp, merge = "application/strategic-merge-patch+json", "application/merge-patch+json"
+	o := found(t, s.snapshot(server.reader, Scope{}), "p")
+	o.Finalizers = []string{"x", "y"}
+	o.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "A", BlockOwnerDeletion: new(true), Controller: new(true)},
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: "B", BlockOwnerDeletion: new(false)},
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "A", BlockOwnerDeletion: new(true)},
+	}
+	const read = `[{"op":"test","path":"/metadata/uid","value":"p"},{"op":"test","path":"/metadata/resourceVersion","value":"5"},`
 	for _, test := range []struct {
-		object string
-		patch  gc.Patch
-		want   string
+		patch gc.Patch
+		want  string
 	}{
-		{"p", gc.Patch{RemoveOwners: []types.UID{"n"}}, smp},
-		{"p", gc.Patch{Unblock: true}, smp},
-		{"p", gc.Patch{RemoveFinalizer: "x"}, merge},
-		{"q", gc.Patch{RemoveOwners: []types.UID{"n"}}, smp},
-		{"q", gc.Patch{Unblock: true}, merge}, // two entries with one key
-		{"w", gc.Patch{RemoveOwners: []types.UID{"n"}}, merge},
-		{"w", gc.Patch{Unblock: true}, merge},
-		{"d", gc.Patch{RemoveOwners: []types.UID{"n"}}, smp + " " + merge},
-		{"d", gc.Patch{RemoveOwners: []types.UID{"n"}}, merge},
-		{"e", gc.Patch{Unblock: true}, merge},
+		{gc.Patch{RemoveOwners: []types.UID{"B"}}, `{"op":"test","path":"/metadata/ownerReferences/1/uid","value":"B"},{"op":"remove","path":"/metadata/ownerReferences/1"}]`},
+		{gc.Patch{RemoveOwners: []types.UID{"A"}, Unblock: true}, `{"op":"test","path":"/metadata/ownerReferences/2/uid","value":"A"},{"op":"remove","path":"/metadata/ownerReferences/2"},` +
+			`{"op":"test","path":"/metadata/ownerReferences/0/uid","value":"A"},{"op":"remove","path":"/metadata/ownerReferences/0"}]`},
+		{gc.Patch{Unblock: true}, `{"op":"test","path":"/metadata/ownerReferences/2/uid","value":"A"},{"op":"replace","path":"/metadata/ownerReferences/2/blockOwnerDeletion","value":false},` +
+			`{"op":"test","path":"/metadata/ownerReferences/0/uid","value":"A"},{"op":"replace","path":"/metadata/ownerReferences/0/blockOwnerDeletion","value":false}]`},
+		{gc.Patch{RemoveFinalizer: "y"}, `{"op":"test","path":"/metadata/finalizers/1","value":"y"},{"op":"remove","path":"/metadata/finalizers/1"}]`},
 	} {
-		before := len(s.log)
-		if _, err := server.Patch(t.Context(), found(t, snapshot, test.object), test.patch); err != nil {
-			t.Errorf("%s: %v", test.object, err)
+		if _, err := server.Patch(t.Context(), o, test.patch); err != nil {
+			t.Errorf("%+v: %v", test.patch, err)
 		}
-		var types []string
-		for _, r := range s.log[before:] {
-			types = append(types, r.contentType)
-			if r.query != "fieldManager=tester" {
-				t.Errorf("%s: query %s", test.object, r.query)
-			}
-		}
-		if got := strings.Join(types, " "); got != test.want {
-			t.Errorf("%s %+v: sent %s, want %s", test.object, test.patch, got, test.want)
+		sent := s.log[len(s.log)-1]
+		if got := strings.TrimSpace(sent.body); got != read+test.want || sent.contentType != string(types.JSONPatchType) || sent.query != "fieldManager=tester" {
+			t.Errorf("%+v: sent %s %s\n got %s\nwant %s", test.patch, sent.contentType, sent.query, got, read+test.want)
 		}
 	}
 }
@@ -148,7 +72,7 @@ func TestPatch(t *testing.T) {
 		{"accepted", nil, func(err error) bool { return err == nil }},
 		{"another UID", invalid("metadata.uid"), apierrors.IsConflict},
 		{"invalid for another reason", invalid("metadata.finalizers"), func(err error) bool { return apierrors.IsInvalid(err) && !apierrors.IsConflict(err) }},
-		{"invalid without a reason", status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid), apierrors.IsInvalid},
+		{"a test that fails", status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid), apierrors.IsConflict},
 		{"another version", status(http.StatusConflict, metav1.StatusReasonConflict), apierrors.IsConflict},
 		{"gone", status(http.StatusNotFound, metav1.StatusReasonNotFound), answer.NoObject},
 		{"forbidden", forbidden(), apierrors.IsForbidden},

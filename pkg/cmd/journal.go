@@ -28,8 +28,8 @@ type journaling struct {
 	g       *globals
 	backup  string
 	secrets bool
-	// operator sends changes of single objects, and reads these whole.
-	operator *cluster.Operator
+	// sender sends changes of single objects, and reads these whole.
+	sender *cluster.Sender
 }
 
 // The values of --backup for no journal, and for one where they are by default.
@@ -50,11 +50,11 @@ func (j *journaling) reach(ctx context.Context, dryRun bool) error {
 	if err != nil {
 		return kubeconfigError(err)
 	}
-	if j.operator, err = cluster.NewOperator(config, j.g.stats, fieldManager, dryRun); err != nil {
+	if j.sender, err = cluster.NewSender(config, j.g.stats, fieldManager, dryRun); err != nil {
 		return err
 	}
 	j.g.locate(ctx, config, func(ctx context.Context, id graph.Identity) (types.UID, error) {
-		system, err := j.operator.Read(ctx, id)
+		system, err := j.sender.Read(ctx, id)
 		if err != nil {
 			return "", err
 		}
@@ -84,7 +84,7 @@ func asked(argv []string) []string {
 
 // writer makes changes of single objects, which are kept in the journal.
 func (j *journaling) writer(journal *change.Journal) change.Writer {
-	return change.Writer{Read: j.operator.Read, Do: j.operator.Do, Resource: j.resource, Journal: journal, Wait: wait, Now: time.Now}
+	return change.Writer{Read: j.sender.Read, Do: j.sender.Do, Resource: j.resource, Journal: journal, Wait: wait, Now: time.Now}
 }
 
 // resource finds the type of a kind.
@@ -151,7 +151,7 @@ func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change
 		if err := j.reach(ctx, false); err != nil {
 			return nil, errors.Join(err, journal.Close())
 		}
-		whole = wholeReader{j.operator, reader}
+		whole = wholeReader{j.sender, reader}
 	}
 	if err := journal.Plan(ctx, p, whole); err != nil {
 		return nil, errors.Join(err, journal.Close())
@@ -164,13 +164,13 @@ func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change
 
 // wholeReader reads single objects with nothing left out, and lists of them.
 type wholeReader struct {
-	*cluster.Operator
+	*cluster.Sender
 	*cluster.Reader
 }
 
 // Read implements change.WholeReader.
 func (r wholeReader) Read(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {
-	return r.Operator.Read(ctx, id)
+	return r.Sender.Read(ctx, id)
 }
 
 // withoutBackup adds what to do where there can be no journal.

@@ -2,7 +2,7 @@
 
 // Package remedy has what a program can do about an object: one change of it, the guards under
 // which that is made, the command of kubectl that makes it, and the change that takes it back. It
-// sends nothing: cluster.Operator does, and simulator.Server.Do plays it in memory.
+// sends nothing: cluster.Sender does, and simulator.Server.Do plays it in memory.
 package remedy
 
 import (

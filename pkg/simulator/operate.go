@@ -23,7 +23,7 @@ import (
 // not simulated. Nothing was changed.
 var ErrNotModelled = errors.New("what follows from it depends on controllers that are not simulated")
 
-// Do makes one change, as cluster.Operator does on an API server, with what its controller makes of it where that is a
+// Do makes one change, as cluster.Sender does on an API server, with what its controller makes of it where that is a
 // controller of Kubernetes. The error is remedy.ErrChanged when the guards do not hold, ErrNotModelled, or what the
 // API server would answer. Collect changes nothing here: gc.Collector does that work.
 func (s *Server) Do(ctx context.Context, op *remedy.Op) error {

@@ -55,11 +55,11 @@ func TestOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := dynamic.NewForConfigOrDie(config)
-	operator, err := cluster.NewOperator(config, &cluster.Stats{}, "kubectl-gc", false)
+	operator, err := cluster.NewSender(config, &cluster.Stats{}, "kubectl-gc", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	trial, err := cluster.NewOperator(config, &cluster.Stats{}, "kubectl-gc", true)
+	trial, err := cluster.NewSender(config, &cluster.Stats{}, "kubectl-gc", true)
 	if err != nil {
 		t.Fatal(err)
 	}

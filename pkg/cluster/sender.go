@@ -23,40 +23,52 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// Operator carries out what remedies change, each change with its guards. It repeats nothing: a write that is not
+// Sender sends all changes, each with its guards. It repeats nothing: a write that is not
 // answered may have been carried out, and what became of it is to be looked at (answer.Missing). Its methods may be
 // called by several goroutines at once. What an Op says to save is the caller's to keep before.
-type Operator struct {
+type Sender struct {
 	rest    rest.Interface
 	manager string
 	dryRun  []string
 	now     func() time.Time
 }
 
-// NewOperator returns an Operator for the cluster of the config that writes as the field manager. With a dry run it cannot
+// NewSender returns a Sender for the cluster of the config that writes as the field manager. With a dry run it cannot
 // write: its transport refuses every request but dry runs and reads.
-func NewOperator(config *rest.Config, stats *Stats, manager string, dryRun bool) (*Operator, error) {
-	o := &Operator{manager: manager, now: time.Now}
-	pass := func(next http.RoundTripper) http.RoundTripper { return next }
+func NewSender(config *rest.Config, stats *Stats, manager string, dryRun bool) (*Sender, error) {
+	return newSender(config, stats, manager, dryRun, probeTimeout)
+}
+
+func newSender(config *rest.Config, stats *Stats, manager string, dryRun bool, timeout time.Duration) (*Sender, error) {
+	client, trial := unlimited, []string(nil)
 	if dryRun {
-		pass, o.dryRun = readsAndDryRuns, []string{metav1.DryRunAll}
+		client, trial = dryRunClient, []string{metav1.DryRunAll}
 	}
-	var err error
-	if o.rest, err = writeClient(config, stats, probeTimeout, pass); err != nil {
+	r, err := client(config, stats, timeout)
+	if err != nil {
 		return nil, err
 	}
-	return o, nil
+	return &Sender{rest: r, manager: manager, dryRun: trial, now: time.Now}, nil
 }
 
 // Do makes one change. The error is remedy.ErrChanged when its guards do not hold, and otherwise what the server said. Collect is no
 // request: gc.Collector does that.
-func (o *Operator) Do(ctx context.Context, op *remedy.Op) error {
-	err := o.send(ctx, op)
-	if answer.WrongUID(err) || apierrors.IsConflict(err) || op.Verb == remedy.Patch && failedTest(err) ||
-		answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name) {
+func (s *Sender) Do(ctx context.Context, op *remedy.Op) error {
+	_, err := s.send(ctx, op)
+	if apierrors.IsConflict(err) || answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name) {
 		return fmt.Errorf("%s: %w: %w", op.Object, remedy.ErrChanged, err)
 	}
 	return err
+}
+
+// send makes one change and returns the answer: the object's metadata, unless it was deleted. Guards that do not hold are a Conflict,
+// whatever the server calls them.
+func (s *Sender) send(ctx context.Context, op *remedy.Op) ([]byte, error) {
+	data, err := s.carryOut(ctx, op)
+	if answer.WrongUID(err) || op.Verb == remedy.Patch && failedTest(err) {
+		err = apierrors.NewConflict(op.Object.Resource.GroupResource(), op.Object.Name, err)
+	}
+	return data, err
 }
 
 // failedTest reports whether a JSON patch was refused because of one of its tests: of what is not valid the server names
@@ -70,40 +82,40 @@ func failedTest(err error) bool {
 	return details == nil || len(details.Causes) == 0
 }
 
-func (o *Operator) send(ctx context.Context, op *remedy.Op) error {
+func (s *Sender) carryOut(ctx context.Context, op *remedy.Op) ([]byte, error) {
 	switch id := op.Object; op.Verb {
 	case remedy.Delete:
 		options := *op.Options
 		options.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
-		options.DryRun = o.dryRun
-		return o.request(ctx, inJSON(o.rest.Delete()).AbsPath(id.Resource.Path(id.Namespace, id.Name)...), &options)
+		options.DryRun = s.dryRun
+		return s.request(ctx, inJSON(s.rest.Delete()).AbsPath(id.Resource.Path(id.Namespace, id.Name)...), &options)
 	case remedy.Patch:
-		return o.patch(ctx, id, types.JSONPatchType, op.Patch)
+		return s.patch(ctx, id, types.JSONPatchType, op.Patch)
 	case remedy.Scale:
-		return o.update(ctx, op, "scale", func(scale map[string]any) bool {
+		return s.update(ctx, op, "scale", func(scale map[string]any) bool {
 			now, _, _ := unstructured.NestedInt64(scale, "spec", "replicas") // 0 is not written
 			return now == op.Replicas.Current && unstructured.SetNestedField(scale, op.Replicas.Wanted, "spec", "replicas") == nil
 		})
 	case remedy.Restart:
-		return o.merge(ctx, op, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": annotations("kubectl.kubernetes.io/restartedAt", o.now().Format(time.RFC3339))}}})
+		return s.merge(ctx, op, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": annotations("kubectl.kubernetes.io/restartedAt", s.now().Format(time.RFC3339))}}})
 	case remedy.Resume:
-		return o.merge(ctx, op, map[string]any{"spec": map[string]any{"paused": nil}})
+		return s.merge(ctx, op, map[string]any{"spec": map[string]any{"paused": nil}})
 	case remedy.Annotate:
-		return o.merge(ctx, op, map[string]any{"metadata": annotations(op.Value, o.now().Format(time.RFC3339))})
+		return s.merge(ctx, op, map[string]any{"metadata": annotations(op.Value, s.now().Format(time.RFC3339))})
 	case remedy.Create:
-		return o.create(ctx, op)
+		return s.create(ctx, op)
 	case remedy.Restore:
-		return o.make(ctx, id, op.Manifest)
+		return s.make(ctx, id, op.Manifest)
 	case remedy.Finalize:
-		return o.update(ctx, op, "finalize", func(namespace map[string]any) bool {
+		return s.update(ctx, op, "finalize", func(namespace map[string]any) bool {
 			values, _, _ := unstructured.NestedStringSlice(namespace, "spec", "finalizers")
 			left := slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == op.Value })
 			return len(left) < len(values) && unstructured.SetNestedStringSlice(namespace, left, "spec", "finalizers") == nil
 		})
 	case remedy.Taint, remedy.Untaint:
-		return o.update(ctx, op, "", func(node map[string]any) bool { return taint(node, op.Value, op.Verb == remedy.Taint) })
+		return s.update(ctx, op, "", func(node map[string]any) bool { return taint(node, op.Value, op.Verb == remedy.Taint) })
 	}
-	return fmt.Errorf("nothing sends a %q", op.Verb)
+	return nil, fmt.Errorf("nothing sends a %q", op.Verb)
 }
 
 func annotations(key, value string) map[string]any {
@@ -128,50 +140,50 @@ func taint(node map[string]any, text string, on bool) bool {
 
 // update reads an object, or a subresource of it, and writes it as changed, if it is the object and still can be changed
 // so. Its resourceVersion is the guard against changes in between.
-func (o *Operator) update(ctx context.Context, op *remedy.Op, subresource string, change func(map[string]any) bool) error {
+func (s *Sender) update(ctx context.Context, op *remedy.Op, subresource string, change func(map[string]any) bool) ([]byte, error) {
 	id := op.Object
 	path := id.Resource.Path(id.Namespace, id.Name)
 	read := path
 	if subresource == "scale" { // finalize can only be written
 		read = append(slices.Clone(path), subresource)
 	}
-	data, err := raw(ctx, o.rest.Get().AbsPath(read...).SetHeader("Accept", "application/json"))
+	data, err := raw(ctx, s.rest.Get().AbsPath(read...).SetHeader("Accept", "application/json"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(data); err != nil {
-		return err
+		return nil, err
 	}
 	if object.GetUID() != id.UID || op.Exact && object.GetResourceVersion() != op.Version || !change(object.Object) {
-		return fmt.Errorf("%s: %w", id, remedy.ErrChanged)
+		return nil, fmt.Errorf("%s: %w", id, remedy.ErrChanged)
 	}
 	if subresource != "" {
 		path = append(path, subresource)
 	}
-	return o.request(ctx, inJSON(o.rest.Put()).AbsPath(path...).Param("fieldManager", o.manager), object.Object)
+	return s.request(ctx, inJSON(s.rest.Put()).AbsPath(path...).Param("fieldManager", s.manager), object.Object)
 }
 
 // merge changes an object by a JSON merge patch, guarded by its UID, and by its version if that has to be exact.
-func (o *Operator) merge(ctx context.Context, op *remedy.Op, patch map[string]any) error {
+func (s *Sender) merge(ctx context.Context, op *remedy.Op, patch map[string]any) ([]byte, error) {
 	guards := map[string]string{"uid": string(op.Object.UID)}
 	if op.Exact {
 		guards["resourceVersion"] = op.Version
 	}
 	for field, value := range guards {
 		if err := unstructured.SetNestedField(patch, value, "metadata", field); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return o.patch(ctx, op.Object, types.MergePatchType, patch)
+	return s.patch(ctx, op.Object, types.MergePatchType, patch)
 }
 
-func (o *Operator) patch(ctx context.Context, id graph.Identity, kind types.PatchType, patch any) error {
-	return o.request(ctx, o.rest.Patch(kind).AbsPath(id.Resource.Path(id.Namespace, id.Name)...).Param("fieldManager", o.manager), patch)
+func (s *Sender) patch(ctx context.Context, id graph.Identity, kind types.PatchType, patch any) ([]byte, error) {
+	return s.request(ctx, s.rest.Patch(kind).AbsPath(id.Resource.Path(id.Namespace, id.Name)...).Param("fieldManager", s.manager), patch)
 }
 
 // create makes an object with a grant, or with nothing but its name.
-func (o *Operator) create(ctx context.Context, op *remedy.Op) error {
+func (s *Sender) create(ctx context.Context, op *remedy.Op) ([]byte, error) {
 	id := op.Object
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(id.Resource.GroupVersionKind())
@@ -180,16 +192,16 @@ func (o *Operator) create(ctx context.Context, op *remedy.Op) error {
 	if g := op.Grant; g != nil {
 		maps.Copy(object.Object, g.Binding())
 	}
-	return o.make(ctx, id, object.Object)
+	return s.make(ctx, id, object.Object)
 }
 
-func (o *Operator) make(ctx context.Context, id graph.Identity, object map[string]any) error {
-	return o.request(ctx, inJSON(o.rest.Post()).AbsPath(id.Resource.Path(id.Namespace, "")...).Param("fieldManager", o.manager), object)
+func (s *Sender) make(ctx context.Context, id graph.Identity, object map[string]any) ([]byte, error) {
+	return s.request(ctx, inJSON(s.rest.Post()).AbsPath(id.Resource.Path(id.Namespace, "")...).Param("fieldManager", s.manager), object)
 }
 
 // Read returns an object as it is now, with everything that is in it.
-func (o *Operator) Read(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {
-	data, err := raw(ctx, o.rest.Get().AbsPath(id.Resource.Path(id.Namespace, id.Name)...).SetHeader("Accept", "application/json"))
+func (s *Sender) Read(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {
+	data, err := raw(ctx, s.rest.Get().AbsPath(id.Resource.Path(id.Namespace, id.Name)...).SetHeader("Accept", "application/json"))
 	if err != nil {
 		return nil, err
 	}
@@ -202,15 +214,14 @@ func inJSON(request *rest.Request) *rest.Request {
 	return request.SetHeader("Content-Type", "application/json")
 }
 
-func (o *Operator) request(ctx context.Context, request *rest.Request, body any) error {
+func (s *Sender) request(ctx context.Context, request *rest.Request, body any) ([]byte, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request.SetHeader("Accept", metadataOnly)
-	for _, value := range o.dryRun {
+	for _, value := range s.dryRun {
 		request.Param("dryRun", value)
 	}
-	_, err = raw(ctx, request.Body(data))
-	return err
+	return raw(ctx, request.Body(data))
 }
