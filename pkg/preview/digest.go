@@ -16,7 +16,7 @@ import (
 )
 
 // digest identifies the writes, in their order, but not the words about them, and
-// the objects that the plan speaks for, in whatever version they are.
+// the objects that the plan speaks for, in whatever version they are. Each line is strings, quoted.
 func (p *Plan) digest() string {
 	hash := sha256.New()
 	var line []byte
@@ -24,16 +24,9 @@ func (p *Plan) digest() string {
 		line = append(p.appendStep(line[:0], &p.Report.Steps[i]), '\n')
 		hash.Write(line)
 	}
-	line = append(line[:0], '[')
-	for i, uid := range p.covered() {
-		if i > 0 {
-			line = append(line, ',')
-		}
-		line = appendString(line, string(uid))
-		hash.Write(line)
-		line = line[:0]
+	for _, uid := range p.covered() {
+		hash.Write(strconv.AppendQuote(line[:0], string(uid)))
 	}
-	hash.Write(append(line, "]\n"...))
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
@@ -90,71 +83,24 @@ func (p *Plan) Going() map[types.UID]bool {
 	return going
 }
 
-// appendStep appends what a digest has of a write, as JSON.
+// appendStep appends what a digest has of a write.
 func (p *Plan) appendStep(line []byte, s *gc.Step) []byte {
-	line = appendString(append(line, '['), string(s.Action))
-	line = appendPath(append(line, ','), s.Object.Identity())
-	line = appendString(append(line, ','), string(s.Object.UID))
-	line = appendString(append(line, ','), p.Version(s))
-	line = append(line, ',')
-	if policy := s.Options.PropagationPolicy; policy != nil {
-		line = appendString(line, string(*policy))
-	} else {
-		line = append(line, "null"...)
+	var policy, grace string
+	if s.Options.PropagationPolicy != nil {
+		policy = string(*s.Options.PropagationPolicy)
 	}
-	line = append(line, ',')
-	if grace := s.Options.GracePeriodSeconds; grace != nil {
-		line = strconv.AppendInt(line, *grace, 10)
-	} else {
-		line = append(line, "null"...)
+	if s.Options.GracePeriodSeconds != nil {
+		grace = strconv.FormatInt(*s.Options.GracePeriodSeconds, 10)
 	}
-	line = appendUIDs(append(line, ','), s.Patch.RemoveOwners)
-	line = strconv.AppendBool(append(line, ','), s.Patch.Unblock)
-	return append(appendString(append(line, ','), s.Patch.RemoveFinalizer), ']')
-}
-
-// appendPath appends the path of an object's URL as a JSON string.
-func appendPath(line []byte, id graph.Identity) []byte {
-	start := len(line)
-	line = id.AppendURLPath(append(line, '"'))
-	if path := line[start+1:]; !plain(path) {
-		return appendString(line[:start], string(path))
+	id := s.Object.Identity()
+	line = id.AppendURLPath(line) // quotes are escaped in it
+	for _, part := range []string{string(s.Object.UID), p.Version(s), string(s.Action), policy, grace, s.Patch.RemoveFinalizer, strconv.FormatBool(s.Patch.Unblock)} {
+		line = strconv.AppendQuote(line, part)
 	}
-	return append(line, '"')
-}
-
-// appendUIDs appends a list of UIDs as JSON, which is null for nil.
-func appendUIDs(line []byte, uids []types.UID) []byte {
-	if uids == nil {
-		return append(line, "null"...)
+	for _, owner := range s.Patch.RemoveOwners {
+		line = strconv.AppendQuote(line, string(owner))
 	}
-	line = append(line, '[')
-	for i, uid := range uids {
-		if i > 0 {
-			line = append(line, ',')
-		}
-		line = appendString(line, string(uid))
-	}
-	return append(line, ']')
-}
-
-// appendString appends a string as encoding/json writes it.
-func appendString(line []byte, s string) []byte {
-	if plain(s) {
-		return append(append(append(line, '"'), s...), '"')
-	}
-	quoted, _ := json.Marshal(s) // strings can always be encoded
-	return append(line, quoted...)
-}
-
-// plain reports whether encoding/json writes the text as it is.
-func plain[T string | []byte](text T) bool {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			return false
-		}
-	}
-	return true
+	return line
 }
 
 // covered returns the UIDs of the objects that a plan speaks for, in their order: of
