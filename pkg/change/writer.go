@@ -210,6 +210,8 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 		}
 		*version = now.GetResourceVersion()
 		return false, nil
+	case obstacle == Gone && r.Back != nil && creates(&c.Op):
+		return true, nil
 	case obstacle == Gone:
 		return true, errGone
 	case obstacle == Undone && r.Back == nil && mayArrive(status, r.Before, now):

@@ -320,7 +320,7 @@ func notDone(c *unstick.Choice) string {
 	case unstick.NotAllowed:
 		return joined("needs --allow="+string(c.Needs), advice)
 	case unstick.NotEnough:
-		return joined("all allowed changes were made, but they were not enough", advice)
+		return joined("what is allowed was tried, and was not enough", advice)
 	case unstick.Denied:
 		return joined("the server refused it", advice)
 	case unstick.NoBackup:

@@ -334,7 +334,7 @@ func (j *judgement) grantEverywhere(by *controllers.Candidate) finding.Way {
 	name := "kubectl-gc-" + account.Name
 	grant := remedy.Grant{ClusterRole: role, Namespace: account.Namespace, ServiceAccount: account.Name}
 	way := finding.Does(remedy.GrantOf(evidence.Identity(evidence.ClusterRoleBindings, "", name), grant), BindEverywhere, role, name)
-	way.Loss = finding.Lost(remedy.GrantsMore, graph.Identity{}, RightsUntilThen)
+	way.Loss, way.Temporary = finding.Lost(remedy.GrantsMore, graph.Identity{}, RightsUntilThen), true
 	return way
 }
 
