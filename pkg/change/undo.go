@@ -75,6 +75,17 @@ func (r *Recorded) Undo(ctx context.Context, w *Writer) []Reversal {
 	return all
 }
 
+// Undoable reports whether one of the recorded changes can be taken back, or it is not known.
+func (r *Recorded) Undoable(ctx context.Context, w *Writer) bool {
+	return slices.ContainsFunc(r.Changes, func(e Entry) bool {
+		if !e.Status.stands() {
+			return false
+		}
+		v := r.Reverse(ctx, w, e)
+		return v.Possible() || v.Obstacle == Unread
+	})
+}
+
 // Reverse finds out what takes one change back, of its object as it is now.
 func (r *Recorded) Reverse(ctx context.Context, w *Writer, e Entry) Reversal {
 	v := Reversal{Entry: e}

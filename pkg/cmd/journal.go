@@ -154,7 +154,7 @@ func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change
 		whole = wholeReader{j.sender, reader}
 	}
 	if err := journal.Plan(ctx, p, whole); err != nil {
-		return nil, errors.Join(err, journal.Close())
+		return nil, hintedError{errors.Join(fmt.Errorf("writing the backup: %w", err), journal.Close()), "nothing was changed; --backup=DIR names another directory"}
 	}
 	if whole != nil {
 		fmt.Fprintf(j.g.ErrOut, "Backup: %s\n", journal.Dir)
@@ -178,7 +178,7 @@ func withoutBackup(err error) error {
 	if err == nil {
 		return nil
 	}
-	return hintedError{fmt.Errorf("making the backup directory: %w", err), "--backup=DIR names another, which must be yours alone; --backup=none does without, and without temporary changes"}
+	return hintedError{fmt.Errorf("making the backup directory: %w", err), "nothing was changed; --backup=DIR names another, which must be yours alone; --backup=none does without, and without temporary changes"}
 }
 
 // recorded are the journals of this cluster, the oldest first; those that cannot be read are reported and left out. Of a cluster that is not known there are none.

@@ -337,7 +337,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		if printErr := o.answers.print(o.globals, a); printErr != nil {
 			return errors.Join(err, printErr)
 		}
-		if backup != "" && o.answers.isText() {
+		if backup != "" && o.answers.isText() && o.undoable(ctx, backup) {
 			fmt.Fprintf(o.Out, "Undo:    %s undo %s\n", o.name, backup)
 		}
 		if on := o.goingOn(report.Last); on != "" && o.answers.isText() {
@@ -354,6 +354,13 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		return errRemaining
 	}
 	return nil
+}
+
+// undoable reports whether a change of the run can be taken back, as far as that is known.
+func (o *unstickOptions) undoable(ctx context.Context, dir string) bool {
+	r, err := change.ReadJournal(dir)
+	w := o.writer(nil)
+	return err != nil || r.Undoable(context.WithoutCancel(ctx), &w)
 }
 
 // tell says what happens on the way.

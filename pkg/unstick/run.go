@@ -137,6 +137,11 @@ func (e *Edges) Run(ctx context.Context, first *Look, o *Options, c change.Befor
 	if back := r.takeBack(ctx, func(*Write) bool { return true }); err == nil {
 		err = back
 	}
+	if err != nil && ctx.Err() == nil && len(r.report.Records) > 0 { // what the report shows is from before the last changes
+		if l, failed := r.Look(ctx); failed == nil {
+			r.take(ctx, l)
+		}
+	}
 	return &r.report, err
 }
 
