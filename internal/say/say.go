@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -52,14 +53,25 @@ func (t Text) And(w string, args ...any) Text {
 // IsZero reports whether the text says nothing.
 func (t Text) IsZero() bool { return len(t.parts) == 0 }
 
-// Has reports whether a word is one of the text, outside of its arguments.
-func (t Text) Has(w Word) bool {
-	for _, p := range t.parts {
-		if p.word == w {
-			return true
+// Find returns where the first of some words is in the text, outside of its arguments, and its arguments; -1 without one.
+func (t Text) Find(words ...Word) (at int, args []any) {
+	for i, p := range t.parts {
+		if slices.Contains(words, p.word) {
+			return i, p.args
 		}
 	}
-	return false
+	return -1, nil
+}
+
+// Has reports whether a word is one of the text, outside of its arguments.
+func (t Text) Has(w Word) bool {
+	at, _ := t.Find(w)
+	return at >= 0
+}
+
+// Splice returns the text with another in the place of its words from one position up to another.
+func (t Text) Splice(from, to int, with Text) Text {
+	return Text{slices.Concat(t.parts[:from], with.parts, t.parts[to:])}
 }
 
 // Equal reports whether two texts have the same words and arguments.

@@ -100,7 +100,7 @@ func (b *book) help(c *Cause) bool {
 
 // finish completes a cause when all its objects are known.
 func (b *book) finish(c *Cause) {
-	slices.SortStableFunc(c.Remedies, func(a, b Remedy) int { return risks[a.Risk] - risks[b.Risk] })
+	slices.SortStableFunc(c.Remedies, func(a, b Remedy) int { return a.Risk.Compare(b.Risk) })
 	fromEnd(c.Remedies)
 	for i := range c.Remedies {
 		c.Evidence = append(c.Evidence, c.Remedies[i].facts...)

@@ -5,6 +5,7 @@ package explain
 import (
 	"iter"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -30,7 +31,7 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 			continue
 		}
 		for _, c := range write.Obstacles(w.rules, n, r, "UPDATE") {
-			holds = append(holds, w.hold(finding.Blocker{Because: finding.Say(write.NotRemovable, finalizer), Cause: c}))
+			holds = append(holds, w.hold(finding.Blocker{Because: say.Of(write.NotRemovable, finalizer), Cause: c}))
 		}
 	}
 	return holds

@@ -31,26 +31,14 @@ const (
 )
 
 // Risk says what a remedy may cost.
-type Risk string
+type Risk = finding.Risk
 
 // The risks, the least first.
 const (
-	Safe       Risk = "safe"
-	Disruptive Risk = "disruptive"
-	Dangerous  Risk = "dangerous"
+	Safe       = finding.Safe
+	Disruptive = finding.Disruptive
+	Dangerous  = finding.Dangerous
 )
-
-var risks = map[Risk]int{Safe: 0, Disruptive: 1, Dangerous: 2}
-
-// Exceeds reports whether a risk is greater than another.
-func (r Risk) Exceeds(other Risk) bool { return risks[r] > risks[other] }
-
-func (r Risk) worse(other Risk) Risk {
-	if other.Exceeds(r) {
-		return other
-	}
-	return r
-}
 
 // Evidence is one fact that a cause rests on.
 type Evidence = evidence.Fact

@@ -15,41 +15,12 @@ import (
 
 // What rules find, in words, commands and risks.
 
-// say puts a text into words.
-func say(t finding.Text) string {
-	text := ""
-	for _, s := range t {
-		args := make([]any, len(s.Args))
-		for i, arg := range s.Args {
-			if args[i] = arg; isText(arg) {
-				args[i] = say(arg.(finding.Text))
-			}
-		}
-		switch {
-		case s.Word == "":
-			text += fmt.Sprint(args...)
-		case sayings[s.Word].made != nil:
-			text += sayings[s.Word].made(args...)
-		case len(args) == 0:
-			text += sayings[s.Word].text
-		default:
-			text += fmt.Sprintf(sayings[s.Word].text, args...)
-		}
-	}
-	return text
-}
-
-func isText(arg any) bool {
-	_, is := arg.(finding.Text)
-	return is
-}
-
 // shown are facts in words.
 func shown(found []finding.Fact) []Evidence {
 	var facts []Evidence
 	for _, f := range found {
-		if f.Says != nil {
-			f.Value = say(f.Says)
+		if !f.Says.IsZero() {
+			f.Value = f.Says.String()
 		}
 		facts = append(facts, f.Fact)
 	}
@@ -67,7 +38,7 @@ func (w *walker) holdsOf(blockers []finding.Blocker) []hold {
 
 // hold is a blocker of an object that a rule found.
 func (w *walker) hold(b finding.Blocker) hold {
-	h := hold{symptom: b.Symptom, because: say(b.Because), finalizer: b.Finalizer, next: b.Next}
+	h := hold{symptom: b.Symptom, because: b.Because.String(), finalizer: b.Finalizer, next: b.Next}
 	if h.next != nil && b.Symptom == finding.GcFgBlocking {
 		if at := slices.Index(w.path, b.Next.UID()); at >= 0 {
 			h.next, b.Cause = nil, collector.Cycle(w.rules, *b.Next, w.path[at:])
@@ -101,7 +72,7 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 		w.tell(c, shown(f.Evidence))
 	}
 	if first || f.Grows || f.Worst && f.Verdict.Gravity() > c.Verdict.Gravity() {
-		c.Verdict, c.Until, c.Summary = f.Verdict, f.Until, say(f.Summary)
+		c.Verdict, c.Until, c.Summary = f.Verdict, f.Until, f.Summary.String()
 	}
 	for i := range f.Ways {
 		way := &f.Ways[i]
@@ -139,7 +110,7 @@ func (d commands) controller(by *finding.Controller) *Controller {
 	for _, m := range by.Known {
 		facts = append(facts, entryEvidence(m)...)
 	}
-	return &Controller{Name: say(by.Name), Liveness: by.Liveness, Evidence: append(facts, shown(by.Among)...)}
+	return &Controller{Name: by.Name.String(), Liveness: by.Liveness, Evidence: append(facts, shown(by.Among)...)}
 }
 
 // commands makes actions of what remedies do, to objects that a graph may have.
@@ -188,7 +159,7 @@ var lossRisks = map[remedy.LossKind]Risk{
 
 // remedy is a way out with its command. Its risk is the greatest of the change, of its words, and of what is lost.
 func (d commands) remedy(way *finding.Way) Remedy {
-	r := Remedy{Effect: say(way.Effect), Risk: d.risk(way.Op), Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts), slot: way.Slot}
+	r := Remedy{Effect: way.Effect.String(), Risk: d.risk(way.Op).Worse(way.Risk), Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts), slot: way.Slot}
 	switch {
 	case way.Op != nil:
 		r.Action = Action{Command: way.Op.Command(d.programs), Operation: way.Op, Undo: way.Op.Undo(d.programs)}
@@ -196,15 +167,12 @@ func (d commands) remedy(way *finding.Way) Remedy {
 	case way.Look != nil:
 		r.Action = Action{Command: way.Look.Command(d.programs)}
 	}
-	for _, s := range way.Effect {
-		r.Risk = r.Risk.worse(sayings[s.Word].risk)
-	}
 	if way.Blind {
 		r.Risk = Dangerous
 	}
 	for _, l := range way.Loss {
 		r.Loss = append(r.Loss, lost(l))
-		r.Risk = r.Risk.worse(lossRisks[l.Kind])
+		r.Risk = r.Risk.Worse(lossRisks[l.Kind])
 	}
 	if d.deletesLive(way.Op) && !way.Op.Save && !slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Kind == remedy.LosesObject }) {
 		r.Loss = append(r.Loss, remedy.Loss{Kind: remedy.LosesObject, Object: way.Op.Object, What: fmt.Sprintf(undeleted, way.Op.Object)})
@@ -223,6 +191,6 @@ func (d commands) remedy(way *finding.Way) Remedy {
 
 // lost is a loss in words.
 func lost(l finding.Loss) remedy.Loss {
-	l.What = say(l.Says)
+	l.What = l.Says.String()
 	return l.Loss
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
@@ -206,7 +207,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, w.Graph}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Each: in.Each, Note: func(t finding.Text) { w.evidence.NoteUnread(say(t)) }, Together: map[*finding.Cause][]*admission.Webhook{}, Exemptions: map[string]rules.Exemption{}}
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Each: in.Each, Note: func(t say.Text) { w.evidence.NoteUnread(t.String()) }, Together: map[*finding.Cause][]*admission.Webhook{}, Exemptions: map[string]rules.Exemption{}}
 	return w
 }
 

@@ -2,16 +2,40 @@
 
 package explain
 
-// All that explain says is in words.go and words_*.go, a file for each subject. The rules choose values, and nothing
-// reads a sentence.
-
-// Common facts and reasons.
-const (
-	notTerminated = "it is not being deleted"
-	andMore       = "and %d more like it"
-	unexamined    = "who removes the finalizers of %s beyond the first %d: it has %d"
-
-	undeleted = "%s, which is not being deleted"
-
-	removeFinalizer = "remove this finalizer alone, once you have done its cleanup yourself"
+import (
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/finalizer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 )
+
+// What explain says itself. What rules find is said in their packages.
+const (
+	notTerminated say.Word = "it is not being deleted"
+	andMore       say.Word = "and %d more like it"
+	unexamined    say.Word = "who removes the finalizers of %s beyond the first %d: it has %d"
+	undeleted     say.Word = "%s, which is not being deleted"
+	unreadable    say.Word = "it cannot be read: %s"
+	// sentByYou is where a refusal is shown that says nothing of the object.
+	sentByYou = "when you send it"
+)
+
+// FromCatalogue is the source of evidence that is not about the cluster but about
+// finalizers, by the catalogue.
+const FromCatalogue = "the catalogue of finalizers"
+
+// entryEvidence is what the catalogue says of a finalizer.
+func entryEvidence(m finalizers.Match) []Evidence {
+	var facts []Evidence
+	add := func(what, value string) {
+		if value != "" {
+			facts = append(facts, Evidence{Source: FromCatalogue, Path: what, Value: value})
+		}
+	}
+	add("waits for", m.WaitsFor)
+	for _, workload := range m.Workloads {
+		add("usually runs as", finalizer.RunsAs(workload).String())
+	}
+	add("runs outside the cluster", m.OffCluster)
+	add("note", m.Note)
+	return facts
+}

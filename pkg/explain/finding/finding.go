@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package finding has what rules find, as values: blockers, causes and ways out. It has no sentences,
-// commands or risks. Those are made of the values in one place, explain.
+// Package finding has what rules find, as values: blockers, causes and ways out. Its texts are values, and
+// commands are made in one place, explain.
 //
 // The functions that make values are not inlined: in some hundred places that makes the program 45 kB larger.
 package finding
@@ -10,44 +10,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// Word stands for a sentence, or a part of one. The tables words_*.go of explain have the sentences; that of a way out has
-// its risk beside it.
-type Word string
-
-// Text is what is said: words, with what goes into each.
-type Text []Said
-
-// Said is a word with what goes into it: a Text, or a value of the cluster.
-type Said struct {
-	Word Word
-	Args []any
-}
-
-// Say begins a text.
-//
-//go:noinline
-func Say(w Word, args ...any) Text { return Text{{w, args}} }
-
-// Plain is the text of a value.
-//
-//go:noinline
-func Plain(value any) Text { return Say("", value) }
-
-// And is the text with another after it.
-//
-//go:noinline
-func (t Text) And(w Word, args ...any) Text { return append(slices.Clip(t), Said{w, args}) }
-
 // Fact is one fact that a cause rests on. Where it has a text, that is its value.
 type Fact struct {
 	evidence.Fact
-	Says Text
+	Says say.Text
 }
 
 // Field is a fact about a field of an object.
@@ -58,8 +31,8 @@ func Field(n graph.Node, path, value string) Fact { return Fact{Fact: evidence.F
 // FieldSays is a fact about a field of an object, in words.
 //
 //go:noinline
-func FieldSays(n graph.Node, path string, w Word, args ...any) Fact {
-	return Fact{evidence.Field(n, path, ""), Say(w, args...)}
+func FieldSays(n graph.Node, path, w string, args ...any) Fact {
+	return Fact{evidence.Field(n, path, ""), say.Of(w, args...)}
 }
 
 // At is a fact about a field of what the source names.
@@ -72,8 +45,8 @@ func At(source, path, value string) Fact {
 // AtSays is a fact about what the source names, in words.
 //
 //go:noinline
-func AtSays(source, path string, w Word, args ...any) Fact {
-	return Fact{evidence.Fact{Source: source, Path: path}, Say(w, args...)}
+func AtSays(source, path, w string, args ...any) Fact {
+	return Fact{evidence.Fact{Source: source, Path: path}, say.Of(w, args...)}
 }
 
 // Facts are facts that were read as they are.
@@ -91,7 +64,7 @@ func Facts(read ...evidence.Fact) []Fact {
 type Blocker struct {
 	// Symptom is the kind of the step, zero for a step that has none.
 	Symptom Kind
-	Because Text
+	Because say.Text
 	Cause   *Cause
 	Next    *graph.Node
 	// Finalizer is the one of metadata.finalizers that keeps the object, empty for other reasons.
@@ -109,7 +82,7 @@ type Cause struct {
 	Verdict Verdict
 	// Until is when a Progressing cause should have ended; it may be zero.
 	Until      time.Time
-	Summary    Text
+	Summary    say.Text
 	Evidence   []Fact
 	Controller *Controller
 	// Driver is the name of the CSI driver whose controller that is, empty for others.
@@ -145,7 +118,7 @@ func (c *Cause) Fact() Fact { return Fact{evidence.Fact{Source: c.At.String()}, 
 
 // Controller is what should act.
 type Controller struct {
-	Name     Text
+	Name     say.Text
 	Liveness string
 	Evidence []Fact
 	// Logs is how to read what it logs, nil for no way. Known is what the catalogue says of its finalizer, and Among are those
@@ -159,8 +132,10 @@ type Controller struct {
 
 // Way is a way out.
 type Way struct {
-	// Effect is what it is for. The gravest of its words decides the risk, which what is lost can raise.
-	Effect Text
+	// Effect is what it is for.
+	Effect say.Text
+	// Risk is what the rule knows of its risk, empty for nothing. The change itself and what is lost can raise it.
+	Risk Risk
 	// Op is the change, nil for none; Look is what a person looks at instead, nil for nothing.
 	Op   *remedy.Op
 	Look *remedy.Look
@@ -184,22 +159,30 @@ type Way struct {
 // Loss is something that a way out loses or leaves behind.
 type Loss struct {
 	remedy.Loss
-	Says Text
+	Says say.Text
 }
 
 // Lost is a loss of an object, or about one.
 //
 //go:noinline
-func Lost(kind remedy.LossKind, at graph.Identity, w Word, args ...any) []Loss {
-	return []Loss{{remedy.Loss{Kind: kind, Object: at}, Say(w, args...)}}
+func Lost(kind remedy.LossKind, at graph.Identity, w string, args ...any) []Loss {
+	return []Loss{{remedy.Loss{Kind: kind, Object: at}, say.Of(w, args...)}}
 }
 
 // Does is a way out that is a change.
 //
 //go:noinline
-func Does(op remedy.Op, w Word, args ...any) Way { return Way{Effect: Say(w, args...), Op: &op} }
+func Does(op remedy.Op, w string, args ...any) Way { return Way{Effect: say.Of(w, args...), Op: &op} }
 
 // See is a way out that begins with a look.
 //
 //go:noinline
-func See(look remedy.Look, w Word, args ...any) Way { return Way{Effect: Say(w, args...), Look: &look} }
+func See(look remedy.Look, w string, args ...any) Way {
+	return Way{Effect: say.Of(w, args...), Look: &look}
+}
+
+// At returns the way out with a risk that is known beside that of its change.
+func (w Way) At(r Risk) Way {
+	w.Risk = w.Risk.Worse(r)
+	return w
+}

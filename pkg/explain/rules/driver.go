@@ -14,12 +14,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// Drivers of storage and of load balancers, which are known by their leases.
-const (
-	DriverDown finding.Word = "driver down"
-	HolderGone finding.Word = "holder gone"
-)
-
 // Leader says of a cause's controller what its lease tells. A lease that is not renewed may be left over, since leader
 // election can be switched off: its holder is dead only when the pod or the workload that it names does not run.
 // Otherwise the state is evidence.LeaseUnread.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
@@ -49,7 +50,7 @@ type Facts struct {
 	// Each: what has to be done to each of many objects is wanted for all of them, not for the first few.
 	Each bool
 	// Note keeps what could not be found out.
-	Note func(finding.Text)
+	Note func(say.Text)
 	// once are the causes that are found out once.
 	once map[string]*finding.Cause
 	// untouched is what Untouched has found, by namespace, and tried what TryContent has asked.
@@ -126,19 +127,6 @@ type Mark struct {
 // should act.
 type Rule func(*Facts, Mark) ([]finding.Blocker, bool)
 
-// The words of all rules.
-const (
-	Deleted        finding.Word = "deleted by now"
-	Unreadable     finding.Word = "unread"
-	NotListed      finding.Word = "not listed"
-	MoreUnlisted   finding.Word = "more unlisted"
-	TypesOf        finding.Word = "types of"
-	ByHand         finding.Word = "remove the finalizer"
-	InTheFuture    finding.Word = "in the future"
-	RequestedAhead finding.Word = "requested ahead"
-	SyncClocks     finding.Word = "sync clocks"
-)
-
 // DriverDelay is for how long an external driver may have the same failure before that counts.
 const DriverDelay = 10 * time.Minute
 
@@ -172,29 +160,29 @@ func (f *Facts) Pending(n graph.Node, finalizer string) bool {
 }
 
 // Incomplete says which lists, which might have dependents of an object, could not be read; it is nil for none.
-func (f *Facts) Incomplete() finding.Text {
+func (f *Facts) Incomplete() say.Text {
 	if len(f.Unlisted) == 0 {
-		return nil
+		return say.Text{}
 	}
 	return f.Missing(f.Unlisted)
 }
 
 // Missing says of some of what the snapshot lacks that it could not be listed.
-func (f *Facts) Missing(unlisted []graph.Unlisted) finding.Text {
+func (f *Facts) Missing(unlisted []graph.Unlisted) say.Text {
 	snapshot := f.Graph.Snapshot()
-	name, where := finding.Plain(unlisted[0].GroupResource()), snapshot.Beyond(unlisted[0])
+	name, where := say.Plain(unlisted[0].GroupResource()), snapshot.Beyond(unlisted[0])
 	if slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return snapshot.Beyond(u) != where }) && where != "" {
-		name, where = finding.Plain(unlisted[0].GroupResource().String()+" ("+where+")"), ""
+		name, where = say.Plain(unlisted[0].GroupResource().String()+" ("+where+")"), ""
 	} else if where != "" {
 		where = " " + where
 	}
 	if unlisted[0].Resource == "" {
-		name = finding.Say(TypesOf, unlisted[0].GroupVersion())
+		name = say.Of(TypesOf, unlisted[0].GroupVersion())
 	}
 	if more := len(unlisted) - 1; more > 0 {
-		return finding.Say(MoreUnlisted, name, more, where)
+		return say.Of(MoreUnlisted, name, more, where)
 	}
-	return finding.Say(NotListed, name, where)
+	return say.Of(NotListed, name, where)
 }
 
 // FirstManager names the program that created an object, by its field managers; it is empty for a user.
@@ -218,11 +206,11 @@ func (f *Facts) FirstManager(n graph.Node) string {
 }
 
 // WholeOr reads an object that is to be judged. Without it, the blockers say why it could not be read.
-func (f *Facts) WholeOr(n graph.Node, because finding.Word, what string) (*unstructured.Unstructured, []finding.Blocker) {
+func (f *Facts) WholeOr(n graph.Node, because say.Text, what string) (*unstructured.Unstructured, []finding.Blocker) {
 	full, err := f.Whole(n)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, []finding.Blocker{{Because: finding.Say(Deleted)}}
+		return nil, []finding.Blocker{{Because: say.Of(Deleted)}}
 	case err != nil:
 		return nil, Unread(n, because, what, err)
 	}
@@ -230,17 +218,17 @@ func (f *Facts) WholeOr(n graph.Node, because finding.Word, what string) (*unstr
 }
 
 // Unread is an object of which something that decides could not be read.
-func Unread(n graph.Node, because finding.Word, what string, err error) []finding.Blocker {
-	return []finding.Blocker{{Because: finding.Say(because), Cause: &finding.Cause{
+func Unread(n graph.Node, because say.Text, what string, err error) []finding.Blocker {
+	return []finding.Blocker{{Because: because, Cause: &finding.Cause{
 		Kind: finding.NotRead, At: n.Identity(), Key: what, Verdict: finding.Unknown,
-		Summary: finding.Say(Unreadable, what), Evidence: []finding.Fact{finding.At(what, "", err.Error())},
+		Summary: say.Of(Unreadable, what), Evidence: []finding.Fact{finding.At(what, "", err.Error())},
 	}}}
 }
 
 // Link leads to an object of a type that must be deleted, or change, first: by the graph when it is being deleted, to its
 // cause when it is not.
-func (f *Facts) Link(symptom finding.Kind, because finding.Word, of schema.GroupVersionResource, o *unstructured.Unstructured, cause func() *finding.Cause) finding.Blocker {
-	b := finding.Blocker{Symptom: symptom, Because: finding.Say(because)}
+func (f *Facts) Link(symptom finding.Kind, because say.Text, of schema.GroupVersionResource, o *unstructured.Unstructured, cause func() *finding.Cause) finding.Blocker {
+	b := finding.Blocker{Symptom: symptom, Because: because}
 	if m, known := f.Node(of.GroupResource(), o.GetNamespace(), o.GetUID()); known && m.BeingDeleted() {
 		b.Next = &m
 	} else {
@@ -276,13 +264,13 @@ func (f *Facts) Future(n graph.Node) []finding.Blocker {
 	if ahead <= skew {
 		return nil
 	}
-	return []finding.Blocker{{Because: finding.Say(InTheFuture), Cause: &finding.Cause{
-		Kind: finding.ClockSkew, At: n.Identity(), Shared: true, Verdict: finding.Unknown, Summary: finding.Say(RequestedAhead, duration.HumanDuration(ahead)),
+	return []finding.Blocker{{Because: say.Of(InTheFuture), Cause: &finding.Cause{
+		Kind: finding.ClockSkew, At: n.Identity(), Shared: true, Verdict: finding.Unknown, Summary: say.Of(RequestedAhead, duration.HumanDuration(ahead)),
 		Evidence: []finding.Fact{
 			finding.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
 			finding.At("the API server", "Date", f.Now.UTC().Format(time.RFC3339)),
 		},
-		Ways: []finding.Way{{Effect: finding.Say(SyncClocks)}},
+		Ways: []finding.Way{{Effect: say.Of(SyncClocks)}},
 	}}}
 }
 
@@ -291,7 +279,7 @@ func (f *Facts) Future(n graph.Node) []finding.Blocker {
 func RemoveFinalizer(m Mark, loss []finding.Loss) finding.Way {
 	at := fmt.Sprintf("/metadata/finalizers/%d", m.Index)
 	way := finding.Does(remedy.PatchOf(m.Identity(), remedy.Test(at, m.Key), remedy.Remove(at)), ByHand)
-	way.Loss = loss
+	way.Risk, way.Loss = finding.Dangerous, loss
 	return way
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -20,16 +21,6 @@ import (
 
 // kube-controller-manager: cmd/kube-controller-manager/app, whose leader runs the garbage collector and the controllers
 // beside it.
-
-// What shows whether it works.
-const (
-	MadeAgo             finding.Word = "made ago"
-	NotDoneFor          finding.Word = "not done for"
-	NoCondition         finding.Word = "no condition"
-	DependentNotDeleted finding.Word = "dependent not deleted"
-	ForegroundNotEnded  finding.Word = "foreground not ended"
-	NotOrphaned         finding.Word = "not orphaned"
-)
 
 // How long the controllers of kube-controller-manager may take before their silence means something (docs/stuck-causes,
 // thresholds).
@@ -135,7 +126,7 @@ func madeByManager(n graph.Node) bool {
 // suspect is an object that a working controller manager would have handled long ago, with what that would have done.
 type suspect struct {
 	graph.Node
-	what finding.Text
+	what say.Text
 }
 
 // idleObjects finds suspects.
@@ -149,7 +140,7 @@ func idleObjects(f *Facts) []suspect {
 		if n.Virtual() || !n.BeingDeleted() || !f.Late(n) {
 			continue
 		}
-		if what := idle(f, n); what != nil {
+		if what := idle(f, n); !what.IsZero() {
 			suspects = append(suspects, suspect{n, what})
 		}
 	}
@@ -157,36 +148,36 @@ func idleObjects(f *Facts) []suspect {
 }
 
 // notDone shows what has not been done about an object since its deletion was asked for.
-func notDone(f *Facts, n graph.Node, what finding.Text) finding.Fact {
+func notDone(f *Facts, n graph.Node, what say.Text) finding.Fact {
 	return finding.FieldSays(n, "metadata.deletionTimestamp", NotDoneFor, duration.HumanDuration(f.Age(n)), what)
 }
 
 // idle says what a controller would have done about the object, nil when nothing shows that one is missing.
-func idle(f *Facts, n graph.Node) finding.Text {
+func idle(f *Facts, n graph.Node) say.Text {
 	o := n.Object()
 	switch {
 	case f.NamespaceGone(o.Namespace) && !f.Changeable(n):
 	case o.Resource.IsNamespace():
 		if full, err := f.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && slices.Contains(SpecFinalizers(full), "kubernetes") && f.Emptiable(n) {
-			return finding.Say(NoCondition)
+			return say.Of(NoCondition)
 		}
-	case f.Incomplete() != nil:
+	case !f.Incomplete().IsZero():
 	case o.HasFinalizer(metav1.FinalizerDeleteDependents) && f.Pending(n, metav1.FinalizerDeleteDependents):
 		blocking := n.BlockingDependents()
 		for _, d := range blocking[:min(len(blocking), evidence.MaxShown)] {
 			if !d.BeingDeleted() && collectable(f, n, d) {
-				return finding.Say(DependentNotDeleted, d.Identity())
+				return say.Of(DependentNotDeleted, d.Identity())
 			}
 		}
 		if len(blocking) == 0 && f.Asker.TryRemoval(n, metav1.FinalizerDeleteDependents).OK() {
-			return finding.Say(ForegroundNotEnded)
+			return say.Of(ForegroundNotEnded)
 		}
 	case o.HasFinalizer(metav1.FinalizerOrphanDependents) && f.Pending(n, metav1.FinalizerOrphanDependents):
 		if f.Asker.TryRemoval(n, metav1.FinalizerOrphanDependents).OK() {
-			return finding.Say(NotOrphaned)
+			return say.Of(NotOrphaned)
 		}
 	}
-	return nil
+	return say.Text{}
 }
 
 // collectable reports whether the API server accepts what the garbage collector does with a blocking dependent. After a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -14,60 +15,41 @@ import (
 
 // Objects at which it is the turn of kube-controller-manager: nothing else is missing.
 
-// What is said of kube-controller-manager where it has not acted.
-const (
-	ManagerDead       finding.Word = "manager dead"
-	ManagerUnproven   finding.Word = "manager unproven"
-	ManagerLate       finding.Word = "manager late"
-	ManagerLateUnread finding.Word = "manager late, lease unread"
-	FindManager       finding.Word = "find manager"
-	FindHolder        finding.Word = "find holder"
-	CollectThere      finding.Word = "collect there"
-)
-
-// Why nothing shows that a controller manager that renews no lease does not act.
-const (
-	WaitedShortly     finding.Word = "waited shortly"
-	WorkUnaccepted    finding.Word = "work unaccepted"
-	ContentUnaccepted finding.Word = "content unaccepted"
-	ChangedMeanwhile  finding.Word = "changed meanwhile"
-)
-
 // Protected is an object whose finalizer a controller of kube-controller-manager has to remove, for which nothing else is
 // missing.
-func (f *Facts) Protected(n graph.Node, symptom finding.Kind, because finding.Word, args ...any) []finding.Blocker {
-	return []finding.Blocker{f.Turn(n, symptom, finding.Say(because, args...), f.Late(n))}
+func (f *Facts) Protected(n graph.Node, symptom finding.Kind, because say.Text) []finding.Blocker {
+	return []finding.Blocker{f.Turn(n, symptom, because, f.Late(n))}
 }
 
 // Turn is an object at which a controller of kube-controller-manager has to act, overdue if it should have by now. It has no
 // cause as long as nothing is wrong with that.
-func (f *Facts) Turn(n graph.Node, symptom finding.Kind, because finding.Text, overdue bool) finding.Blocker {
+func (f *Facts) Turn(n graph.Node, symptom finding.Kind, because say.Text, overdue bool) finding.Blocker {
 	m, b := f.Manager(), finding.Blocker{Symptom: symptom, Because: because}
 	switch {
 	case m.Dead:
 		why := f.unproven(n, because, overdue)
-		b.Cause = m.Cause(fmt.Sprint(why), ManagerDead)
-		if b.Cause.Ways = m.repair(); why != nil {
-			b.Because, b.Cause.Summary = why, finding.Say(ManagerUnproven, why)
+		b.Cause = m.Cause(fmt.Sprint(why), say.Of(ManagerDead))
+		if b.Cause.Ways = m.repair(); !why.IsZero() {
+			b.Because, b.Cause.Summary = why, say.Of(ManagerUnproven, why)
 		} else {
 			b.Cause.Verdict, b.Cause.Evidence = finding.Stuck, append(b.Cause.Evidence, m.Idle...)
 		}
 	case !overdue:
 		return b
 	case m.Lease == evidence.LeaseUnread:
-		b.Cause = m.Cause("late", ManagerLateUnread)
+		b.Cause = m.Cause("late", say.Of(ManagerLateUnread))
 	default:
-		b.Cause = m.Cause("late", ManagerLate)
+		b.Cause = m.Cause("late", say.Of(ManagerLate))
 	}
 	b.Cause.OwnWays = collecting(n)
 	return b
 }
 
 // Cause is kube-controller-manager as a cause, which stands at its lease.
-func (m *Manager) Cause(key string, summary finding.Word) *finding.Cause {
+func (m *Manager) Cause(key string, summary say.Text) *finding.Cause {
 	return &finding.Cause{
 		Kind: finding.GcAbsent, At: evidence.Identity(evidence.Leases, "kube-system", "kube-controller-manager"), Key: key, Shared: true,
-		Verdict: finding.Unknown, Summary: finding.Say(summary), Evidence: []finding.Fact{m.Shows},
+		Verdict: finding.Unknown, Summary: summary, Evidence: []finding.Fact{m.Shows},
 	}
 }
 
@@ -95,13 +77,13 @@ func collecting(n graph.Node) []finding.Way {
 // unproven says why nothing shows that a controller manager does not act that renews no lease, and is nil when objects do:
 // those that its garbage collector ignores, or else this one, for which only a controller in it is missing, when it does not
 // change at a second look.
-func (f *Facts) unproven(n graph.Node, because finding.Text, overdue bool) finding.Text {
+func (f *Facts) unproven(n graph.Node, because say.Text, overdue bool) say.Text {
 	m := f.Manager()
 	if !overdue {
-		return finding.Say(WaitedShortly)
+		return say.Of(WaitedShortly)
 	}
 	if len(m.Idle) > 0 {
-		return nil
+		return say.Text{}
 	}
 	// The garbage collector's own work is judged by idleObjects: it retries what was refused ever more rarely. Pod garbage
 	// collection looks every 20 seconds.
@@ -110,18 +92,18 @@ func (f *Facts) unproven(n graph.Node, because finding.Text, overdue bool) findi
 	refused := func(finalizer string) bool { return !f.Asker.TryRemoval(n, finalizer).OK() }
 	switch m.looks++; {
 	case m.looks > maxSuspects || periodic || collectors:
-		return finding.Say(WaitedShortly)
+		return say.Of(WaitedShortly)
 	case slices.ContainsFunc(n.Finalizers(), refused):
-		return finding.Say(WorkUnaccepted)
+		return say.Of(WorkUnaccepted)
 	case n.Resource().IsNamespace() && !f.Emptiable(n):
-		return finding.Say(ContentUnaccepted)
+		return say.Of(ContentUnaccepted)
 	}
 	f.Settle(secondLook)
 	if !unchanged(f.Reader, n) {
-		return finding.Say(ChangedMeanwhile, n.Identity())
+		return say.Of(ChangedMeanwhile, n.Identity())
 	}
 	m.Idle = append(m.Idle, notDone(f, n, because))
-	return nil
+	return say.Text{}
 }
 
 // UnmadePods is what shows that no controller manager works that would create pods, nil when one might.

@@ -8,49 +8,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// Dependents, and owners in foreground deletion that wait for them.
-const (
-	Keeps            finding.Word = "keeps"
-	OutOfForeground  finding.Word = "out of foreground"
-	NotWaitFor       finding.Word = "not wait for"
-	DropToOwner      finding.Word = "drop to owner"
-	DropAsCollector  finding.Word = "drop as collector"
-	LeftWithoutOwner finding.Word = "left without owner"
-	DeleteNow        finding.Word = "delete now"
-	FreesOnly        finding.Word = "frees only"
-)
-
-// When an owner is deleted that is taken out of foreground deletion.
-const (
-	AtOnce        finding.Word = "at once"
-	OnceFinalized finding.Word = "once finalized"
-	OnceEmpty     finding.Word = "once empty"
-	OnceStopped   finding.Word = "once stopped"
-)
-
-// What becomes of the dependent then.
-const (
-	CollectedThen   finding.Word = "collected then"
-	DeletedItself   finding.Word = "deleted itself"
-	KeptByOther     finding.Word = "kept by other"
-	UntilChangeable finding.Word = "until changeable"
-	KeptByRefusal   finding.Word = "kept by refusal"
-	DependsOnOwners finding.Word = "depends on owners"
-)
-
-// What begins a way out that works only if something is not refused.
-const (
-	IfAllowed   finding.Word = "if allowed"
-	OnceAllowed finding.Word = "once allowed"
-	ChangeOf    finding.Word = "change of"
 )
 
 // edge is a blocking reference of a dependent to an owner in foreground deletion.
@@ -74,7 +38,7 @@ func (e edge) fact() finding.Fact {
 func ownerName(ref *graph.Reference) string { return ref.Kind + "/" + ref.Name }
 
 // goes says when an owner is deleted that is taken out of foreground deletion.
-func goes(owner graph.Node) finding.Word {
+func goes(owner graph.Node) say.Word {
 	o := owner.Object()
 	switch grace := o.DeletionGracePeriodSeconds; {
 	case slices.ContainsFunc(o.Finalizers, func(f string) bool { return f != metav1.FinalizerDeleteDependents }):
@@ -88,25 +52,25 @@ func goes(owner graph.Node) finding.Word {
 }
 
 // afterwards says what becomes of the dependent once the owner is deleted.
-func (e edge) afterwards() finding.Text {
+func (e edge) afterwards() say.Text {
 	id := e.dependent.Identity()
 	switch {
 	case e.dependent.BeingDeleted():
-		return finding.Say(DeletedItself, id)
+		return say.Of(DeletedItself, id)
 	case e.keeper != nil && e.refused == "UPDATE":
-		return finding.Say(KeptByOther, id, ownerName(e.keeper)).And(UntilChangeable)
+		return say.Of(KeptByOther, id, ownerName(e.keeper)).And(UntilChangeable)
 	case e.keeper != nil:
-		return finding.Say(KeptByOther, id, ownerName(e.keeper))
+		return say.Of(KeptByOther, id, ownerName(e.keeper))
 	case e.refused == "DELETE":
-		return finding.Say(KeptByRefusal, id)
+		return say.Of(KeptByRefusal, id)
 	case slices.ContainsFunc(e.dependent.Owners(), func(ref graph.Reference) bool { return ref.State == graph.Unknown }):
-		return finding.Say(DependsOnOwners, id)
+		return say.Of(DependsOnOwners, id)
 	}
-	return finding.Say(CollectedThen, id)
+	return say.Of(CollectedThen, id)
 }
 
 // finish removes the finalizer foregroundDeletion from an owner, which stands for nothing else: a DELETE would remove orphan as well.
-func finish(id graph.Identity, finalizers []string, w finding.Word, args ...any) finding.Way {
+func finish(id graph.Identity, finalizers []string, w string, args ...any) finding.Way {
 	var steps []remedy.Step
 	for i, finalizer := range slices.Backward(finalizers) {
 		if finalizer == metav1.FinalizerDeleteDependents {
@@ -118,12 +82,12 @@ func finish(id graph.Identity, finalizers []string, w finding.Word, args ...any)
 }
 
 // again sends a DELETE with background propagation. The UID guards it.
-func again(id graph.Identity, w finding.Word, args ...any) finding.Way {
+func again(id graph.Identity, w string, args ...any) finding.Way {
 	return finding.Does(remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}), w, args...)
 }
 
 // dropping removes one owner reference of a dependent.
-func dropping(ref graph.Reference, effect finding.Text) finding.Way {
+func dropping(ref graph.Reference, effect say.Text) finding.Way {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
 	op := remedy.PatchOf(ref.Dependent.Identity(), remedy.Test(at+"/uid", ref.UID), remedy.Remove(at))
 	return finding.Way{Effect: effect, Op: &op}
@@ -132,20 +96,20 @@ func dropping(ref graph.Reference, effect finding.Text) finding.Way {
 // release makes the reference one that does not block.
 func (e edge) release(ref graph.Reference) finding.Way {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
-	return finding.Does(remedy.PatchOf(e.dependent.Identity(), remedy.Test(at+"/uid", ref.UID), remedy.Replace(at+"/blockOwnerDeletion", false)), NotWaitFor, e.dependent.Identity(), e.afterwards())
+	return finding.Does(remedy.PatchOf(e.dependent.Identity(), remedy.Test(at+"/uid", ref.UID), remedy.Replace(at+"/blockOwnerDeletion", false)), NotWaitFor, e.dependent.Identity(), e.afterwards()).At(finding.Disruptive)
 }
 
 // drop removes the reference from the dependent.
 func (e edge) drop(ref graph.Reference) finding.Way {
 	id := e.dependent.Identity()
-	way := dropping(ref, finding.Say(DropToOwner, id))
+	way := dropping(ref, say.Of(DropToOwner, id)).At(finding.Disruptive)
 	switch last := len(e.dependent.Object().OwnerReferences) == 1; {
 	case e.dependent.BeingDeleted() || e.keeper != nil:
-		way.Effect = slices.Concat(way.Effect, finding.Plain("; "), e.afterwards())
+		way.Effect = way.Effect.Then(say.Plain("; ")).Then(e.afterwards())
 	case last:
 		way.Loss = finding.Lost(remedy.Leaks, id, LeftWithoutOwner, id)
 	default:
-		way.Effect = slices.Concat(way.Effect, finding.Plain("; "), finding.Say(DependsOnOwners, "the dependent"))
+		way.Effect = way.Effect.Then(say.Plain("; ")).Then(say.Of(DependsOnOwners, "the dependent"))
 	}
 	return way
 }
@@ -162,7 +126,7 @@ func (e edge) ways() []finding.Way {
 
 // background takes the owner out of foreground deletion.
 func (e edge) background() finding.Way {
-	return finish(e.owner.Identity(), e.owner.Finalizers(), OutOfForeground, finding.Say(goes(e.owner)), e.afterwards())
+	return finish(e.owner.Identity(), e.owner.Finalizers(), OutOfForeground, goes(e.owner), e.afterwards())
 }
 
 // reference returns the dependent's reference to the owner.
@@ -176,7 +140,7 @@ func (e edge) reference() *graph.Reference {
 }
 
 // changeable and deletable begin the effect of what works once the dependent can be changed, or the owner deleted.
-func (e edge) changeable() finding.Text { return finding.Say(ChangeOf, e.dependent.Identity()) }
+func (e edge) changeable() say.Text { return say.Of(ChangeOf, e.dependent.Identity()) }
 
 // FreeOwner are the ways to delete an owner in foreground deletion without a dependent that is blocked itself, and may be
 // unchangeable.
@@ -185,9 +149,9 @@ func FreeOwner(owner, dependent graph.Node, unchangeable bool) []finding.Way {
 	ways := e.ways()
 	for i := range ways {
 		if i > 0 && unchangeable {
-			ways[i].Effect = slices.Concat(finding.Say(OnceAllowed, e.changeable()), ways[i].Effect)
+			ways[i].Effect = say.Of(OnceAllowed, e.changeable()).Then(ways[i].Effect)
 		}
-		ways[i].Effect = finding.Say(FreesOnly, owner.Identity(), ways[i].Effect)
+		ways[i].Effect, ways[i].Risk = say.Of(FreesOnly, owner.Identity(), ways[i].Effect), finding.Disruptive
 	}
 	return ways
 }
@@ -196,32 +160,32 @@ func FreeOwner(owner, dependent graph.Node, unchangeable bool) []finding.Way {
 // would keep it: then none deletes that. Each says what must be allowed first.
 func (e edge) free(asker *admission.Asker) []finding.Way {
 	id, ways := e.dependent.Identity(), e.ways()
-	first := unless(asker, finding.Say(ChangeOf, e.owner.Identity()), func() admission.Reply { return asker.TryRemoval(e.owner, metav1.FinalizerDeleteDependents) })
-	ways[0].Effect = slices.Concat(first, ways[0].Effect)
+	first := unless(asker, say.Of(ChangeOf, e.owner.Identity()), func() admission.Reply { return asker.TryRemoval(e.owner, metav1.FinalizerDeleteDependents) })
+	ways[0].Effect = first.Then(ways[0].Effect)
 	if e.keeper != nil {
 		ways = ways[:1]
 		if ref := e.reference(); ref != nil {
-			ways = append(ways, dropping(*ref, finding.Say(OnceAllowed, e.changeable()).And(DropAsCollector, finding.Say(KeptByOther, id, ownerName(e.keeper)))))
+			ways = append(ways, dropping(*ref, say.Of(OnceAllowed, e.changeable()).And(DropAsCollector, say.Of(KeptByOther, id, ownerName(e.keeper)))))
 		}
 		return ways
 	}
 	condition := unless(asker, e.changeable(), func() admission.Reply { return asker.TryRelease(e.dependent, e.owner.UID()) })
 	for i := range ways[1:] {
-		ways[1+i].Effect = slices.Concat(condition, ways[1+i].Effect)
+		ways[1+i].Effect = condition.Then(ways[1+i].Effect)
 	}
-	last := again(id, OnceAllowed, "that")
+	last := again(id, OnceAllowed, "that").At(finding.Disruptive)
 	last.Effect = last.Effect.And(DeleteNow, id)
 	return append(ways, last)
 }
 
 // unless says what must be allowed before a remedy works, nil for nothing. It asks only while most probes are left: those
 // that verdicts depend on come first.
-func unless(asker *admission.Asker, what finding.Text, ask func() admission.Reply) finding.Text {
+func unless(asker *admission.Asker, what say.Text, ask func() admission.Reply) say.Text {
 	switch {
 	case !asker.HalfLeft():
-		return finding.Say(IfAllowed, what)
+		return say.Of(IfAllowed, what)
 	case ask().OK():
-		return nil
+		return say.Text{}
 	}
-	return finding.Say(OnceAllowed, what)
+	return say.Of(OnceAllowed, what)
 }

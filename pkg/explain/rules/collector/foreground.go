@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -25,59 +26,10 @@ import (
 
 // The finalizer foregroundDeletion: garbagecollector.go, processDeletingDependentsItem and attemptToDeleteItem.
 
-// What the garbage collector has to do, and cannot.
-const (
-	WaitsForDependents finding.Word = "waits for dependents"
-	DeleteDependents   finding.Word = "delete dependents"
-	EndForeground      finding.Word = "end foreground"
-	RemoveForeground   finding.Word = "remove foreground"
-	CannotRemoveIt     finding.Word = "cannot remove foreground"
-	TypeUnlisted       finding.Word = "type unlisted"
-	SeesNot            finding.Word = "sees not"
-	Blindly            finding.Word = "blindly"
-	ReadableIn         finding.Word = "readable in"
-	BlindAfterRestart  finding.Word = "blind after restart"
-	UnlistedBlockers   finding.Word = "unlisted blockers"
-	NoneFound          finding.Word = "none found"
-	Cannot             finding.Word = "collector cannot"
-	Might              finding.Word = "collector might not"
-	RetriesRarely      finding.Word = "retries rarely"
-	YouCannot          finding.Word = "you cannot"
-	ReleaseIts         finding.Word = "release its dependent"
-	ReleaseFrom        finding.Word = "release from owner"
-	DeleteIts          finding.Word = "delete its dependent"
-	DeleteIt           finding.Word = "delete it"
-)
-
-// A cycle of owners.
-const (
-	BlocksItself   finding.Word = "blocks itself"
-	CycleOf        finding.Word = "cycle of"
-	MoreReferences finding.Word = "more references"
-	BreakCycle     finding.Word = "break cycle"
-)
-
-// Dependents that were created after the deletion of their owner.
-const (
-	CreatedLate    finding.Word = "created late"
-	RecreatedLate  finding.Word = "recreated late"
-	CreationBy     finding.Word = "creation by"
-	FindCreator    finding.Word = "find creator"
-	StopItsCreator finding.Word = "stop its creator"
-	StopController finding.Word = "stop controller"
-)
-
-// A deletion that was interrupted.
-const (
-	NothingBlocks  finding.Word = "nothing blocks"
-	DeletionBroken finding.Word = "deletion broken"
-	FinishDeletion finding.Word = "finish deletion"
-)
-
 // HalfDeleted is an object that nothing blocks and that still exists.
 func HalfDeleted(n graph.Node) finding.Blocker {
-	return finding.Blocker{Because: finding.Say(NothingBlocks), Cause: &finding.Cause{
-		Kind: finding.HalfDeleted, At: n.Identity(), Verdict: finding.Stuck, Summary: finding.Say(DeletionBroken),
+	return finding.Blocker{Because: say.Of(NothingBlocks), Cause: &finding.Cause{
+		Kind: finding.HalfDeleted, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(DeletionBroken),
 		Evidence: []finding.Fact{
 			finding.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)), finding.Field(n, "metadata.finalizers", "none"),
 		},
@@ -92,7 +44,7 @@ func Foreground(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 	f.Needs(graph.Part{}) // references are by UID, and count wherever they are
 	acts, waiting := len(blockers) == 0 && !f.NamespaceGone(n.Namespace()), false
 	blocking := n.BlockingDependents()
-	waits := finding.Blocker{Symptom: finding.GcFgBlocking, Because: finding.Say(WaitsForDependents, evidence.Some(len(blocking), "blocking dependent"))}
+	waits := finding.Blocker{Symptom: finding.GcFgBlocking, Because: say.Of(WaitsForDependents, evidence.Some(len(blocking), "blocking dependent"))}
 	if c := remadeDependents(f, n, blocking); c != nil {
 		b := waits
 		b.Cause = c
@@ -124,18 +76,18 @@ func Foreground(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 	case acts && len(blocking) == 0:
 		blockers = append(blockers, alone(f, n)...)
 	case acts && waiting:
-		blockers = append(blockers, turn(f, n, finding.GcFgBlocking, DeleteDependents)...)
+		blockers = append(blockers, turn(f, n, finding.GcFgBlocking, say.Of(DeleteDependents))...)
 	}
 	return blockers, true
 }
 
 // turn is an object at which the garbage collector has to act, and which it might not, as long as it cannot list a type.
-func turn(f *rules.Facts, n graph.Node, symptom finding.Kind, because finding.Word) []finding.Blocker {
+func turn(f *rules.Facts, n graph.Node, symptom finding.Kind, because say.Text) []finding.Blocker {
 	c := blinding(f, n)
 	if c == nil || f.Manager().Dead {
 		return f.Protected(n, symptom, because)
 	}
-	return []finding.Blocker{{Symptom: symptom, Because: finding.Say(BlindAfterRestart, finding.Say(because)), Cause: c}}
+	return []finding.Blocker{{Symptom: symptom, Because: say.Of(BlindAfterRestart, because), Cause: c}}
 }
 
 // blinding is the cause for which a type cannot be listed, when the garbage collector should have acted on the object, on a
@@ -156,18 +108,18 @@ func blinding(f *rules.Facts, n graph.Node) *finding.Cause {
 func alone(f *rules.Facts, n graph.Node) []finding.Blocker {
 	switch {
 	case blinding(f, n) != nil:
-		return turn(f, n, finding.GcFgBlocking, EndForeground)
-	case f.Incomplete() != nil:
-		return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: finding.Say(UnlistedBlockers), Cause: &finding.Cause{
-			Kind: finding.GcFgBlocking, At: n.Identity(), Key: "unlisted", Verdict: finding.Unknown, Summary: finding.Say(NoneFound, f.Incomplete()),
+		return turn(f, n, finding.GcFgBlocking, say.Of(EndForeground))
+	case !f.Incomplete().IsZero():
+		return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: say.Of(UnlistedBlockers), Cause: &finding.Cause{
+			Kind: finding.GcFgBlocking, At: n.Identity(), Key: "unlisted", Verdict: finding.Unknown, Summary: say.Of(NoneFound, f.Incomplete()),
 			Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerDeleteDependents)},
 		}}}
 	case f.Age(n) > rules.CollectorDelay:
 		if by := write.Refusal(f, n, f.Asker.TryRemoval(n, metav1.FinalizerDeleteDependents), "UPDATE"); by != nil {
-			return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: finding.Say(CannotRemoveIt), Cause: by}}
+			return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: say.Of(CannotRemoveIt), Cause: by}}
 		}
 	}
-	return turn(f, n, finding.GcFgBlocking, RemoveForeground)
+	return turn(f, n, finding.GcFgBlocking, say.Of(RemoveForeground))
 }
 
 // passing is how old a dependent is at most of which it does not matter how far its own deletion is, when others come after
@@ -189,18 +141,18 @@ func remadeDependents(f *rules.Facts, n graph.Node, blocking []graph.Node) *find
 	c.Ways = []finding.Way{edge{owner: n, dependent: late[0], keeper: rules.Keeper(n, late[0])}.background()}
 	maker, named := f.Finder.Server(n, creator)
 	if maker == nil {
-		stop := finding.Say(StopItsCreator, creator)
+		stop := say.Of(StopItsCreator, creator)
 		if creator == "" {
-			stop = finding.Say(FindCreator)
+			stop = say.Of(FindCreator)
 		}
-		c.Summary, c.Ways = finding.Say(CreatedLate, created), append(c.Ways, finding.Way{Effect: stop})
+		c.Summary, c.Ways = say.Of(CreatedLate, created), append(c.Ways, finding.Way{Effect: stop, Risk: finding.Disruptive})
 		return c
 	}
-	c.Summary = finding.Say(RecreatedLate, created, maker.ID())
+	c.Summary = say.Of(RecreatedLate, created, maker.ID())
 	if named && persists(n, late, f.Now) {
 		c.Verdict = finding.Stuck
 	}
-	stop := finding.Way{Effect: finding.Say(StopController, maker.ID()), Temporary: true}
+	stop := finding.Way{Effect: say.Of(StopController, maker.ID()), Risk: finding.Disruptive, Temporary: true}
 	if replicas := int64(maker.Replicas); replicas > 0 {
 		op, back := remedy.ScaleOf(maker.ID(), remedy.Replicas{Current: replicas}), remedy.ScaleOf(maker.ID(), remedy.Replicas{Wanted: replicas})
 		op.Back, stop.Op = &back, &op
@@ -234,7 +186,7 @@ func blindCollector(f *rules.Facts, n graph.Node) []finding.Blocker {
 			continue
 		}
 		if root := definition.Unlisted(f, u); root != nil {
-			because := finding.Say(TypeUnlisted)
+			because := say.Of(TypeUnlisted)
 			blockers = append(blockers, finding.Blocker{Symptom: finding.GcBlind, Because: because, Cause: root}, finding.Blocker{Because: because, Cause: blind(n.Identity(), n.Finalizers(), goes(n), root.Fact())})
 		}
 	}
@@ -255,11 +207,11 @@ func BlindTo(id graph.Identity, o *unstructured.Unstructured) *finding.Cause {
 }
 
 // blind is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted otherwise.
-func blind(id graph.Identity, finalizers []string, end finding.Word, why finding.Fact) *finding.Cause {
+func blind(id graph.Identity, finalizers []string, end say.Word, why finding.Fact) *finding.Cause {
 	return &finding.Cause{
-		Kind: finding.GcBlind, At: id, Verdict: finding.Stuck, Summary: finding.Say(SeesNot),
+		Kind: finding.GcBlind, At: id, Verdict: finding.Stuck, Summary: say.Of(SeesNot),
 		Evidence: []finding.Fact{finding.At(id.String(), "metadata.finalizers", metav1.FinalizerDeleteDependents), why},
-		Ways:     []finding.Way{finish(id, finalizers, Blindly, finding.Say(end))},
+		Ways:     []finding.Way{finish(id, finalizers, Blindly, end)},
 	}
 }
 
@@ -270,11 +222,11 @@ func denied(f *rules.Facts, owner, d graph.Node) []finding.Blocker {
 		return nil
 	}
 	e := edge{owner: owner, dependent: d, keeper: rules.Keeper(owner, d), refused: "DELETE"}
-	ofOwner, ofDependent := finding.Say(DeleteIts, d.Identity()), finding.Say(DeleteIt)
+	ofOwner, ofDependent := say.Of(DeleteIts, d.Identity()), say.Of(DeleteIt)
 	var r admission.Reply
 	if e.keeper != nil {
 		e.refused = "UPDATE"
-		ofOwner, ofDependent = finding.Say(ReleaseIts, d.Identity()), finding.Say(ReleaseFrom, owner.Identity())
+		ofOwner, ofDependent = say.Of(ReleaseIts, d.Identity()), say.Of(ReleaseFrom, owner.Identity())
 		r = f.Asker.TryRelease(d, owner.UID())
 	} else {
 		alike := "dependent of " + string(owner.UID())
@@ -287,9 +239,9 @@ func denied(f *rules.Facts, owner, d graph.Node) []finding.Blocker {
 	if by == nil {
 		return nil
 	}
-	because, summary := finding.Say(Cannot, ofOwner), finding.Say(Cannot, ofDependent).And(RetriesRarely)
+	because, summary := say.Of(Cannot, ofOwner), say.Of(Cannot, ofDependent).And(RetriesRarely)
 	if by.Verdict != finding.Stuck {
-		because, summary = finding.Say(Might, ofOwner), finding.Say(Might, ofDependent).And(YouCannot)
+		because, summary = say.Of(Might, ofOwner), say.Of(Might, ofDependent).And(YouCannot)
 	}
 	c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck), func(c *finding.Cause) {
 		c.At, c.Verdict, c.Summary = d.Identity(), by.Verdict, summary
@@ -311,11 +263,11 @@ func Cycle(f *rules.Facts, d graph.Node, path []types.UID) *finding.Cause {
 		}
 	}
 	c := &finding.Cause{
-		Kind: finding.GcFgCycle, At: first.Identity(), Key: fmt.Sprint(ring), Verdict: finding.Stuck, Summary: finding.Say(CycleOf, len(ring)),
+		Kind: finding.GcFgCycle, At: first.Identity(), Key: fmt.Sprint(ring), Verdict: finding.Stuck, Summary: say.Of(CycleOf, len(ring)),
 		Evidence: ringEvidence(f.Graph, ring), Ways: []finding.Way{finish(first.Identity(), first.Finalizers(), BreakCycle)},
 	}
 	if len(ring) == 1 {
-		c.Summary = finding.Say(BlocksItself)
+		c.Summary = say.Of(BlocksItself)
 	}
 	return c
 }

@@ -5,6 +5,7 @@ package collector
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -14,19 +15,6 @@ import (
 
 // The finalizer orphan: garbagecollector.go, attemptToOrphanWorker.
 
-// What orphaning needs.
-const (
-	OrphanDependents finding.Word = "orphan dependents"
-	NotYetOrphaned   finding.Word = "not yet orphaned"
-	OrphanFinalizer  finding.Word = "orphan finalizer"
-	OneReferences    finding.Word = "one references"
-	SomeReference    finding.Word = "some reference"
-	ReferencesKept   finding.Word = "references kept"
-	OrphaningDenied  finding.Word = "orphaning denied"
-	RemoveNow        finding.Word = "remove now"
-	UpdateOf         finding.Word = "update"
-)
-
 // Orphan is the finalizer orphan: the references to the object are removed from its dependents first.
 func Orphan(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 	n := m.Node
@@ -35,24 +23,24 @@ func Orphan(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 	switch {
 	case f.NamespaceGone(n.Namespace()):
 		return nil, true
-	case f.Pending(n, metav1.FinalizerOrphanDependents) || !n.HasDependents() && missing == nil:
+	case f.Pending(n, metav1.FinalizerOrphanDependents) || !n.HasDependents() && missing.IsZero():
 		return orphanTurn(f, n), true
 	}
 	c := &finding.Cause{
-		Kind: finding.GcOrphanPending, At: n.Identity(), Verdict: finding.Unknown, Summary: finding.Say(ReferencesKept, referencing(n)),
+		Kind: finding.GcOrphanPending, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(ReferencesKept, referencing(n)),
 		Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)},
 	}
-	if missing != nil {
+	if !missing.IsZero() {
 		c.Evidence = append(c.Evidence, finding.Fact{Fact: evidence.Fact{Source: "the lists"}, Says: missing})
 	}
-	return []finding.Blocker{{Because: finding.Say(NotYetOrphaned), Cause: c}}, true
+	return []finding.Blocker{{Because: say.Of(NotYetOrphaned), Cause: c}}, true
 }
 
 // orphanTurn is an owner whose references cannot be removed from a dependent, or which cannot be updated itself, or else at
 // which it is the garbage collector's turn.
 func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
 	if f.Age(n) <= rules.CollectorDelay {
-		return turn(f, n, finding.GcOrphanPending, OrphanDependents)
+		return turn(f, n, finding.GcOrphanPending, say.Of(OrphanDependents))
 	}
 	refusing, r := n, f.Asker.TryRemoval(n, metav1.FinalizerOrphanDependents)
 	for i, d := range n.Dependents() {
@@ -63,31 +51,31 @@ func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
 	}
 	by := write.Refusal(f, refusing, r, "UPDATE")
 	if by == nil {
-		return turn(f, n, finding.GcOrphanPending, OrphanDependents)
+		return turn(f, n, finding.GcOrphanPending, say.Of(OrphanDependents))
 	}
 	c := &finding.Cause{
-		Kind: finding.GcOrphanPending, At: n.Identity(), Key: "denied", Verdict: by.Verdict, Summary: finding.Say(OrphanFinalizer),
+		Kind: finding.GcOrphanPending, At: n.Identity(), Key: "denied", Verdict: by.Verdict, Summary: say.Of(OrphanFinalizer),
 		Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), {Fact: r.Fact()}},
 	}
 	if n.HasDependents() {
-		c.Summary = finding.Say(OrphaningDenied, referencing(n))
+		c.Summary = say.Of(OrphaningDenied, referencing(n))
 	}
 	for _, ref := range refusing.Owners() {
 		if ref.UID == n.UID() {
-			c.Ways = append(c.Ways, dropping(ref, finding.Say(RemoveNow))) // it is what the orphaning is for
+			c.Ways = append(c.Ways, dropping(ref, say.Of(RemoveNow))) // it is what the orphaning is for
 		}
 	}
-	because := finding.Say(Cannot, finding.Say(UpdateOf, refusing.Identity()))
+	because := say.Of(Cannot, say.Of(UpdateOf, refusing.Identity()))
 	if by.Verdict != finding.Stuck {
-		because = finding.Say(Might, finding.Say(UpdateOf, refusing.Identity()))
+		because = say.Of(Might, say.Of(UpdateOf, refusing.Identity()))
 	}
 	return []finding.Blocker{{Symptom: finding.GcOrphanPending, Because: because, Cause: by}, {Because: because, Cause: c}}
 }
 
 // referencing says how many dependents still reference an owner.
-func referencing(n graph.Node) finding.Text {
+func referencing(n graph.Node) say.Text {
 	if n.CountDependents() == 1 {
-		return finding.Say(OneReferences)
+		return say.Of(OneReferences)
 	}
-	return finding.Say(SomeReference, evidence.Number(n.CountDependents(), "dependent"))
+	return say.Of(SomeReference, evidence.Number(n.CountDependents(), "dependent"))
 }

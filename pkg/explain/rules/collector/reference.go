@@ -8,37 +8,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// References that are wrong.
-const (
-	UnservedOwner     finding.Word = "unserved owner"
-	InvalidOwner      finding.Word = "invalid owner"
-	NamespacedOwner   finding.Word = "namespaced owner"
-	AlsoReferences    finding.Word = "also references"
-	References        finding.Word = "references"
-	Ignores           finding.Word = "ignores"
-	OwnerUnread       finding.Word = "owner unread"
-	CrossesNamespaces finding.Word = "crosses namespaces"
-	DropInvalid       finding.Word = "drop invalid"
-	KeepDependent     finding.Word = "keep dependent"
-	DeleteDependent   finding.Word = "delete dependent"
-	LostDependent     finding.Word = "lost dependent"
-	LostOthersToo     finding.Word = "lost others too"
-	DropUnresolvable  finding.Word = "drop unresolvable"
-	DropNamespaced    finding.Word = "drop namespaced"
-)
-
-// What follows when a dependent has lost a reference that could not be resolved, to the owner in the last two.
-const (
-	ThenDeletesIt    finding.Word = "then deletes it"
-	ThenReleasesIt   finding.Word = "then releases it"
-	ThenOwnerless    finding.Word = "then ownerless"
-	ThenOthersDecide finding.Word = "then others decide"
 )
 
 // untouched says why a blocking dependent is not being deleted, and is nil when only the garbage collector has to act,
@@ -52,7 +26,7 @@ func untouched(f *rules.Facts, owner, d graph.Node) *finding.Cause {
 			return reference(f, finding.GcFgOwnerrefScope, owner, ref)
 		case graph.UnlistedOwner:
 			return &finding.Cause{
-				Kind: finding.NotRead, At: d.Identity(), Key: "owner", Verdict: finding.Unknown, Summary: finding.Say(OwnerUnread, ownerName(&ref)),
+				Kind: finding.NotRead, At: d.Identity(), Key: "owner", Verdict: finding.Unknown, Summary: say.Of(OwnerUnread, ownerName(&ref)),
 				Evidence: []finding.Fact{finding.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), ref.APIVersion+" "+ownerName(&ref))},
 			}
 		}
@@ -68,8 +42,8 @@ func acrossNamespaces(owner, d graph.Node) *finding.Cause {
 		if ref.UID == owner.UID() && ref.Reason == graph.WrongNamespace && ref.Blocking() {
 			return &finding.Cause{
 				Kind: finding.GcFgOwnerrefScope, At: d.Identity(), Key: string(owner.UID()) + " across", Verdict: finding.Progressing, // by itself it blocks nothing
-				Summary: finding.Say(CrossesNamespaces, owner.Identity()), Evidence: []finding.Fact{referenceFact(ref)},
-				Ways: []finding.Way{dropping(ref, finding.Say(DropInvalid))},
+				Summary: say.Of(CrossesNamespaces, owner.Identity()), Evidence: []finding.Fact{referenceFact(ref)},
+				Ways: []finding.Way{dropping(ref, say.Of(DropInvalid)).At(finding.Disruptive)},
 			}
 		}
 	}
@@ -84,11 +58,11 @@ func referenceFact(ref graph.Reference) finding.Fact {
 // unresolvable says to remove a reference that could not be resolved, and what follows. The garbage collector looks for a
 // dependent's owners by their UIDs, so without a reference to it an owner does not wait for the dependent, and an object
 // without references is no dependent. keeper is the reference to another owner, nil for none.
-func unresolvable(owner graph.Node, ref graph.Reference, keeper *graph.Reference) finding.Text {
+func unresolvable(owner graph.Node, ref graph.Reference, keeper *graph.Reference) say.Text {
 	others := slices.DeleteFunc(slices.Clone(ref.Dependent.Owners()), func(r graph.Reference) bool { return r.Index == ref.Index })
-	said := finding.Say(DropUnresolvable)
+	said := say.Of(DropUnresolvable)
 	if ref.Reason == graph.ClusterScopedDependent {
-		said = finding.Say(DropNamespaced)
+		said = say.Of(DropNamespaced)
 	}
 	last := ref.UID == owner.UID() && !slices.ContainsFunc(others, func(r graph.Reference) bool { return r.UID == owner.UID() })
 	switch {
@@ -105,24 +79,24 @@ func unresolvable(owner graph.Node, ref graph.Reference, keeper *graph.Reference
 // reference is a cause in one owner reference of a dependent, which the garbage collector ignores for that.
 func reference(f *rules.Facts, kind finding.Kind, owner graph.Node, ref graph.Reference) *finding.Cause {
 	d, at := ref.Dependent, ref.Dependent.Identity()
-	has := finding.Say(AlsoReferences, at)
+	has := say.Of(AlsoReferences, at)
 	if ref.UID == owner.UID() {
-		has = finding.Say(References, at)
+		has = say.Of(References, at)
 	}
-	other, end := rules.Keeper(owner, d), again(at, DeleteDependent)
+	other, end := rules.Keeper(owner, d), again(at, DeleteDependent).At(finding.Disruptive)
 	if end.Loss = finding.Lost(remedy.LosesObject, at, LostDependent); other != nil {
 		end.Loss = finding.Lost(remedy.LosesObject, at, LostOthersToo, ownerName(other))
 	}
 	c := &finding.Cause{
-		Kind: kind, At: at, Key: string(owner.UID()), Verdict: finding.Unknown, Summary: finding.Say(NamespacedOwner, at),
+		Kind: kind, At: at, Key: string(owner.UID()), Verdict: finding.Unknown, Summary: say.Of(NamespacedOwner, at),
 		Evidence: []finding.Fact{referenceFact(ref), finding.Field(owner, "metadata.finalizers", metav1.FinalizerDeleteDependents)},
-		Ways:     []finding.Way{finish(owner.Identity(), owner.Finalizers(), KeepDependent, finding.Say(goes(owner))), end, dropping(ref, unresolvable(owner, ref, other))},
+		Ways:     []finding.Way{finish(owner.Identity(), owner.Finalizers(), KeepDependent, goes(owner)), end, dropping(ref, unresolvable(owner, ref, other)).At(finding.Disruptive)},
 	}
 	switch ref.Reason {
 	case graph.Unresolvable:
-		c.Summary = finding.Say(UnservedOwner, has, ref.APIVersion, ref.Kind).And(Ignores)
+		c.Summary = say.Of(UnservedOwner, has, ref.APIVersion, ref.Kind).And(Ignores)
 	case graph.InvalidName:
-		c.Summary = finding.Say(InvalidOwner, has, ownerName(&ref)).And(Ignores)
+		c.Summary = say.Of(InvalidOwner, has, ownerName(&ref)).And(Ignores)
 	}
 	if f.Age(owner) > rules.CollectorDelay {
 		c.Verdict = finding.Stuck

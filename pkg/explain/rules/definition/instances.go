@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -18,21 +19,6 @@ import (
 )
 
 // The instances of a CustomResourceDefinition: apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go.
-
-// What a definition waits for.
-const (
-	WaitsForInstances finding.Word = "waits for instances"
-	DeleteInstances   finding.Word = "delete instances"
-	InstancesUnknown  finding.Word = "instances unknown"
-	InstancesRemain   finding.Word = "instances remain"
-	InstancesDeleted  finding.Word = "instances deleted"
-	TooLong           finding.Word = "too long"
-	InstancesUnlisted finding.Word = "instances unlisted"
-	DefinitionKept    finding.Word = "definition kept"
-	InstanceKept      finding.Word = "instance kept"
-	RetryNow          finding.Word = "retry now"
-	OnceListable      finding.Word = "once listable"
-)
 
 // Cleanup is the API server's own finalizer of CustomResourceDefinitions.
 const Cleanup = "customresourcecleanup.apiextensions.k8s.io"
@@ -47,7 +33,7 @@ func Instances(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	var blockers []finding.Blocker
 	for _, m := range all {
 		if m.BeingDeleted() {
-			blockers = append(blockers, finding.Blocker{Symptom: finding.CrdInstances, Because: finding.Say(WaitsForInstances, evidence.Some(len(all), "instance")), Next: &m})
+			blockers = append(blockers, finding.Blocker{Symptom: finding.CrdInstances, Because: say.Of(WaitsForInstances, evidence.Some(len(all), "instance")), Next: &m})
 		} else {
 			untouched++
 		}
@@ -56,7 +42,7 @@ func Instances(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	if refused := instancesRefused(f, n.Node, gr, all); len(refused) > 0 {
 		blockers = append(blockers, refused...)
 	} else if unseen || untouched > 0 || len(all) == 0 {
-		blockers = append(blockers, finding.Blocker{Symptom: finding.CrdInstances, Because: finding.Say(DeleteInstances), Cause: instancesLeft(f, n.Node, untouched, unseen)})
+		blockers = append(blockers, finding.Blocker{Symptom: finding.CrdInstances, Because: say.Of(DeleteInstances), Cause: instancesLeft(f, n.Node, untouched, unseen)})
 	}
 	return blockers, true
 }
@@ -64,15 +50,15 @@ func Instances(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 // instancesLeft is a definition at which it is the API server's turn, or whose instances are not known.
 func instancesLeft(f *rules.Facts, n graph.Node, untouched int, unseen bool) *finding.Cause {
 	c := &finding.Cause{
-		Kind: finding.CrdInstances, At: n.Identity(), Verdict: finding.Unknown, Summary: finding.Say(InstancesRemain, untouched),
-		Evidence: append([]finding.Fact{finding.Field(n, "metadata.finalizers", Cleanup)}, ending(f, n)...), Ways: nudge(n, finding.Say(RetryNow)),
+		Kind: finding.CrdInstances, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(InstancesRemain, untouched),
+		Evidence: append([]finding.Fact{finding.Field(n, "metadata.finalizers", Cleanup)}, ending(f, n)...), Ways: nudge(n, say.Of(RetryNow)),
 	}
 	if untouched == 0 {
-		c.Summary = finding.Say(InstancesDeleted)
+		c.Summary = say.Of(InstancesDeleted)
 	}
 	switch until := evidence.Requested(n.Object()).Add(delay); {
 	case unseen:
-		c.Summary = finding.Say(InstancesUnknown)
+		c.Summary = say.Of(InstancesUnknown)
 	case f.Now.After(until):
 		c.Summary = c.Summary.And(TooLong)
 	default:
@@ -92,7 +78,7 @@ func ending(f *rules.Facts, n graph.Node) []finding.Fact {
 }
 
 // nudge makes the API server look at a definition again, which it does ever more rarely after failures.
-func nudge(n graph.Node, effect finding.Text) []finding.Way {
+func nudge(n graph.Node, effect say.Text) []finding.Way {
 	return []finding.Way{{Effect: effect, Op: &remedy.Op{Verb: remedy.Annotate, Object: n.Identity(), Value: "kubectl-gc/nudge"}}}
 }
 
@@ -101,11 +87,11 @@ func instancesRefused(f *rules.Facts, n graph.Node, gr schema.GroupResource, ins
 	var blockers []finding.Blocker
 	for _, u := range f.Unlisted {
 		if c := Unlisted(f, u); c != nil && u.GroupResource() == gr {
-			because := finding.Say(InstancesUnlisted)
+			because := say.Of(InstancesUnlisted)
 			blockers = append(blockers, finding.Blocker{Symptom: finding.CrdConversion, Because: because, Cause: c}, finding.Blocker{Because: because, Cause: &finding.Cause{
-				Kind: finding.CrdConversion, At: n.Identity(), Verdict: finding.Stuck, Summary: finding.Say(DefinitionKept),
+				Kind: finding.CrdConversion, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(DefinitionKept),
 				Evidence: append([]finding.Fact{c.Fact()}, ending(f, n)...),
-				Ways:     nudge(n, finding.Say(RetryNow).And(OnceListable)),
+				Ways:     nudge(n, say.Of(RetryNow).And(OnceListable)),
 			}})
 		}
 	}
@@ -120,7 +106,7 @@ func instancesRefused(f *rules.Facts, n graph.Node, gr schema.GroupResource, ins
 		// (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances).
 		r := f.Asker.TryDelete(m, "instance")
 		if c := Unwritable(f, m, r.Refusal); c != nil {
-			blockers = append(blockers, finding.Blocker{Symptom: finding.CrdInstances, Because: finding.Say(InstanceKept, m.Identity()), Cause: c})
+			blockers = append(blockers, finding.Blocker{Symptom: finding.CrdInstances, Because: say.Of(InstanceKept, m.Identity()), Cause: c})
 		}
 	}
 	return blockers

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -27,23 +28,6 @@ import (
 // Types that cannot be listed: apiextensions-apiserver/pkg/apiserver/conversion, and the storage transformers of the API
 // server. They blind all that list objects of the type: the garbage collector, the namespace controller, and the API server
 // when it deletes the instances.
-
-// What keeps objects of a type from being read.
-const (
-	ConversionFails finding.Word = "conversion fails"
-	ReadAgain       finding.Word = "read again"
-	ConvertNothing  finding.Word = "convert nothing"
-	LostFields      finding.Word = "lost fields"
-	NotListable     finding.Word = "not listable"
-	Listable        finding.Word = "listable"
-	NotDecodable    finding.Word = "not decodable"
-	RestoreKey      finding.Word = "restore key"
-	FindDamaged     finding.Word = "find damaged"
-	DeleteUnread    finding.Word = "delete unread"
-	LostGuarded     finding.Word = "lost guarded"
-	UnlessUnsafe    finding.Word = "unless not unsafe"
-	WithUnsafe      finding.Word = "with unsafe"
-)
 
 // Gone reports whether a type could not be listed because it was removed between discovery and the list: then nothing is
 // left of it.
@@ -81,7 +65,7 @@ func Unread(f *rules.Facts, resource schema.GroupVersionResource, message string
 // conversion is a definition whose conversion webhook does not convert.
 func conversion(f *rules.Facts, resource schema.GroupResource, message string) *finding.Cause {
 	return f.Once(finding.ValConversionDead, resource.String(), func(c *finding.Cause) {
-		c.At, c.Verdict, c.Summary = evidence.Identity(evidence.CRDs, "", resource.String()), finding.Stuck, finding.Say(ConversionFails)
+		c.At, c.Verdict, c.Summary = evidence.Identity(evidence.CRDs, "", resource.String()), finding.Stuck, say.Of(ConversionFails)
 		c.Evidence = []finding.Fact{finding.At("the API server", "", message)}
 		definition, err := f.Get(evidence.CRDs, "", resource.String())
 		if err != nil {
@@ -91,8 +75,8 @@ func conversion(f *rules.Facts, resource schema.GroupResource, message string) *
 		const client = "spec.conversion.webhook.clientConfig."
 		if s := converter(f, definition); s != nil {
 			c.Evidence = append(append(c.Evidence, finding.At(c.At.String(), client+"service", s.Namespace+"/"+s.Name)), finding.Facts(s.Evidence...)...)
-			c.Summary = append(c.Summary, workload.Hopeless(s)...)
-			c.Ways = workload.Repair(f.Reader, s, finding.Say(ReadAgain))
+			c.Summary = c.Summary.Then(workload.Hopeless(s))
+			c.Ways = workload.Repair(f.Reader, s, say.Of(ReadAgain))
 		} else {
 			c.Evidence = append(c.Evidence, finding.At(c.At.String(), client+"url", evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "url")))
 		}
@@ -158,15 +142,15 @@ func undecodable(f *rules.Facts, resource schema.GroupVersionResource, message s
 		if kind, err := f.Graph.Snapshot().Mapper.KindFor(resource); err == nil {
 			c.At.Resource.Kind = kind.Kind
 		}
-		c.Verdict, c.Summary = finding.Stuck, finding.Say(NotDecodable, resource.GroupResource())
+		c.Verdict, c.Summary = finding.Stuck, say.Of(NotDecodable, resource.GroupResource())
 		c.Evidence = []finding.Fact{finding.At("the API server", "", message)}
-		unsafely := finding.Say(WithUnsafe) // KEP-3926
+		unsafely := say.Of(WithUnsafe) // KEP-3926
 		if f.Server().DeletesUnreadable() {
-			unsafely = finding.Say(UnlessUnsafe)
+			unsafely = say.Of(UnlessUnsafe)
 		}
 		find := finding.See(remedy.Look{Words: "get --raw", Args: []string{c.At.URLPath() + "?limit=1"}}, FindDamaged, unsafely)
 		find.Loss = finding.Lost(remedy.LosesObject, graph.Identity{}, LostGuarded)
-		c.Ways = []finding.Way{{Effect: finding.Say(RestoreKey)}, find}
+		c.Ways = []finding.Way{{Effect: say.Of(RestoreKey)}, find}
 		for _, id := range damaged(f, c.At, message) {
 			way := finding.Does(remedy.Op{Verb: remedy.Delete, Object: id, Options: &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)}}, DeleteUnread, id, resource.Resource, unsafely)
 			way.Loss = finding.Lost(remedy.LosesObject, id, LostGuarded)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -20,69 +21,6 @@ import (
 )
 
 // Verdicts about what explain/controllers finds.
-
-// A controller that works.
-const (
-	ProgressUnread    finding.Word = "progress unread"
-	NotRemovedYet     finding.Word = "not removed yet"
-	NoProgress        finding.Word = "no progress"
-	ButWritten        finding.Word = "but written"
-	MightBePaused     finding.Word = "might be paused"
-	Reports           finding.Word = "reports"
-	ChangedSince      finding.Word = "changed since"
-	NamesMissing      finding.Word = "names missing"
-	RecreateNeeded    finding.Word = "recreate needed"
-	ReferToAnother    finding.Word = "refer to another"
-	NeedsCreation     finding.Word = "needs creation"
-	OverQuota         finding.Word = "over quota"
-	IgnoresPaused     finding.Word = "ignores paused"
-	CleanupFails      finding.Word = "cleanup fails"
-	HasFailedFor      finding.Word = "has failed for"
-	SkipStep          finding.Word = "skip step"
-	RelaxQuota        finding.Word = "relax quota"
-	FixFailure        finding.Word = "fix failure"
-	EndPause          finding.Word = "end pause"
-	WaitsUntilDeleted finding.Word = "waits until deleted"
-	WaitsForKept      finding.Word = "waits for kept"
-	DeleteAwaited     finding.Word = "delete awaited"
-	OneOf             finding.Word = "one of"
-)
-
-// A controller that lacks rights.
-const (
-	NotAllowed        finding.Word = "not allowed"
-	NotAllowedAtLeast finding.Word = "not allowed at least"
-	ReapplyAggregated finding.Word = "reapply aggregated"
-	BindSomeRole      finding.Word = "bind some role"
-	BindEverywhere    finding.Word = "bind everywhere"
-	RightsUntilThen   finding.Word = "rights until then"
-	RestoreRights     finding.Word = "restore rights"
-	DeniedAsWell      finding.Word = "denied as well"
-)
-
-// A controller that does not work or does not exist.
-const (
-	DoesNotWork          finding.Word = "does not work"
-	NoneWorks            finding.Word = "none works"
-	IfController         finding.Word = "if controller"
-	RanInEnding          finding.Word = "ran in ending"
-	RanInGone            finding.Word = "ran in gone"
-	BeingDeleted         finding.Word = "being deleted"
-	NoLongerExists       finding.Word = "no longer exists"
-	RecreateNamespaceFor finding.Word = "recreate namespace for"
-	RunElsewhere         finding.Word = "run elsewhere"
-	SetByUser            finding.Word = "set by user"
-	UserWhoSetIt         finding.Word = "user who set it"
-	NoController         finding.Word = "no controller"
-	SetterMissing        finding.Word = "setter missing"
-	HandlesOthers        finding.Word = "handles others"
-	NowhereElse          finding.Word = "nowhere else"
-	Reinstall            finding.Word = "reinstall"
-	UsuallyIn            finding.Word = "usually in"
-	AnotherThan          finding.Word = "another than"
-	AskUser              finding.Word = "ask user"
-	AskUserOrReinstall   finding.Word = "ask user, or reinstall"
-)
 
 func (j *judgement) judge(a *controllers.Answer) *finding.Cause {
 	switch a.Is {
@@ -105,7 +43,7 @@ func (j *judgement) judge(a *controllers.Answer) *finding.Cause {
 
 // actor describes the controller for the report.
 func (j *judgement) actor(c *controllers.Candidate, liveness string) *finding.Controller {
-	actor := &finding.Controller{Name: finding.Plain(j.s.Whose()), Liveness: liveness, Known: j.s.Known}
+	actor := &finding.Controller{Name: say.Plain(j.s.Whose()), Liveness: liveness, Known: j.s.Known}
 	if c == nil {
 		return actor
 	}
@@ -113,7 +51,7 @@ func (j *judgement) actor(c *controllers.Candidate, liveness string) *finding.Co
 	if len(j.s.Known) > 0 {
 		name += " (" + j.s.Known[0].Product + ")"
 	}
-	actor.Name, actor.Evidence = finding.Plain(name), finding.Facts(c.Signs[:min(len(c.Signs), evidence.MaxShown)]...)
+	actor.Name, actor.Evidence = say.Plain(name), finding.Facts(c.Signs[:min(len(c.Signs), evidence.MaxShown)]...)
 	if liveness != controllers.Dead { // those are of the cause itself
 		actor.Evidence = append(actor.Evidence, finding.Facts(j.Finder.StateOf(c.Workload).Evidence...)...)
 	}
@@ -135,7 +73,7 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 	}
 	full, err := j.Whole(j.n.Node)
 	if err != nil {
-		c.Kind, c.Key, c.Verdict, c.Summary = finding.FinUnknown, "unread "+name, finding.Unknown, finding.Say(ProgressUnread, name)
+		c.Kind, c.Key, c.Verdict, c.Summary = finding.FinUnknown, "unread "+name, finding.Unknown, say.Of(ProgressUnread, name)
 		c.Own = []finding.Fact{finding.Field(j.n.Node, "", err.Error())}
 		return c
 	}
@@ -143,7 +81,7 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 	if p.Failure != nil {
 		return j.failing(c, &p, name)
 	}
-	c.Kind, c.Verdict, c.Summary = finding.FinWorking, finding.Progressing, finding.Say(NotRemovedYet, name, j.s.Finalizer)
+	c.Kind, c.Verdict, c.Summary = finding.FinWorking, finding.Progressing, say.Of(NotRemovedYet, name, j.s.Finalizer)
 	told(c, &p)
 	j.lacks(full, c, "")
 	if idle := j.since(evidence.Latest(evidence.Latest(evidence.Requested(j.n.Object()), p.Started), p.Moved)); idle > controllers.Quiet {
@@ -159,7 +97,7 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 			c.Summary = c.Summary.And(MightBePaused, p.Pause)
 			c.Own, c.Ways = append(c.Own, finding.Facts(p.Pause.Fact())...), append(c.Ways, resume(p.Pause))
 		case p.Says == nil && j.about == "" && l != nil && !writes:
-			c.Ways = append(c.Ways, workload.Restart(l, workload.RestartHung)...)
+			c.Ways = append(c.Ways, workload.Restart(l, say.Of(workload.RestartHung))...)
 		}
 	}
 	c.Key = strings.Join([]string{string(c.Verdict), name, j.s.Finalizer, j.about}, " ")
@@ -218,7 +156,7 @@ func (j *judgement) lacks(full *unstructured.Unstructured, c *finding.Cause, mes
 	if id.Namespace != "" && j.Ending(id.Namespace) {
 		way = ReferToAnother
 	}
-	first(c, finding.Way{Effect: finding.Say(way, id)})
+	first(c, finding.Way{Effect: say.Of(way, id)})
 	return true
 }
 
@@ -228,32 +166,32 @@ func first(c *finding.Cause, way finding.Way) { c.Ways = append([]finding.Way{wa
 // failing is an object at which a working controller, one of those named, fails. That counts as stuck when
 // nothing else has moved for long; until then it is not known whether it passes.
 func (j *judgement) failing(c *finding.Cause, p *controllers.Progress, names ...string) *finding.Cause {
-	f, name := p.Failure, finding.Say(OneOf, names)
-	var undated finding.Text
+	f, name := p.Failure, say.Plain(strings.Join(names, Or))
+	var undated say.Text
 	c.Kind, c.Verdict, c.Own = finding.FinFailing, finding.Unknown, finding.Facts(f.Evidence)
 	if j.since(evidence.Latest(f.Since, p.Worked)) > f.Patience() {
 		c.Verdict = finding.Stuck
 		if ago := j.since(p.Changed()); !f.Dated && f.Kind != controllers.Paused && ago <= controllers.Quiet {
-			c.Verdict, undated = finding.Unknown, finding.Say(ChangedSince, duration.HumanDuration(ago))
+			c.Verdict, undated = finding.Unknown, say.Of(ChangedSince, duration.HumanDuration(ago))
 			c.Own = append(c.Own, finding.Facts(p.Evidence)...)
 		}
 	}
 	switch f.Kind {
 	case controllers.NeedsCreate:
 		c.Kind, c.Verdict, j.byHand = finding.FinNeedsCreate, finding.Stuck, true
-		c.Summary, c.Ways = finding.Say(NeedsCreation, name, f.Message), append(c.Ways, finding.Way{Effect: finding.Say(SkipStep)})
+		c.Summary, c.Ways = say.Of(NeedsCreation, name, f.Message), append(c.Ways, finding.Way{Effect: say.Of(SkipStep)})
 	case controllers.OverQuota:
-		c.Kind, c.Summary = finding.FinQuota, finding.Say(OverQuota, name, f.Message)
-		first(c, finding.Way{Effect: finding.Say(RelaxQuota)})
+		c.Kind, c.Summary = finding.FinQuota, say.Of(OverQuota, name, f.Message)
+		first(c, finding.Way{Effect: say.Of(RelaxQuota)})
 	case controllers.Paused:
-		c.Summary, c.Ways = finding.Say(IgnoresPaused, name, f.Message), []finding.Way{resume(p.Pause)}
+		c.Summary, c.Ways = say.Of(IgnoresPaused, name, f.Message), []finding.Way{resume(p.Pause)}
 	case controllers.Failing:
-		c.Summary = append(finding.Say(CleanupFails, name, f.Message), undated...)
+		c.Summary = say.Of(CleanupFails, name, f.Message).Then(undated)
 		if stood := j.since(f.Since); f.Dated && stood >= time.Minute {
-			c.Summary = finding.Say(HasFailedFor, name, duration.HumanDuration(stood), f.Message)
+			c.Summary = say.Of(HasFailedFor, name, duration.HumanDuration(stood), f.Message)
 		}
 		if !j.waitsFor(c, f, name) && !j.lacks(nil, c, f.Message) {
-			first(c, finding.Way{Effect: finding.Say(FixFailure)})
+			first(c, finding.Way{Effect: say.Of(FixFailure)})
 		}
 	}
 	c.Key = strings.Join([]string{string(c.Verdict), strings.Join(names, " "), j.about, f.Gist(j.n.Name())}, " ")
@@ -266,24 +204,24 @@ func resume(p *controllers.Pause) finding.Way {
 	if key := p.Annotation; key != "" {
 		change = remedy.Remove("/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
 	}
-	return finding.Does(remedy.PatchOf(p.Object, change), EndPause)
+	return finding.Does(remedy.PatchOf(p.Object, change), EndPause).At(finding.Disruptive)
 }
 
 // waitsFor is a controller that says that other objects must be deleted first: those of
 // its own API that its message names. It reports whether there are any. One of them that is
 // not being deleted is what has to be deleted.
-func (j *judgement) waitsFor(c *finding.Cause, f *controllers.Failure, name finding.Text) bool {
+func (j *judgement) waitsFor(c *finding.Cause, f *controllers.Failure, name say.Text) bool {
 	awaited := j.Finder.Awaited(j.n.Node, f.Message)
 	if len(awaited) == 0 {
 		return false
 	}
 	stays := slices.IndexFunc(awaited, func(m graph.Node) bool { return !m.BeingDeleted() })
 	if stays < 0 {
-		c.Summary, j.next = finding.Say(WaitsUntilDeleted, name, awaited[0].Identity()), &awaited[0]
+		c.Summary, j.next = say.Of(WaitsUntilDeleted, name, awaited[0].Identity()), &awaited[0]
 		return true
 	}
 	id := awaited[stays].Identity()
-	j.about, c.Summary = id.String(), finding.Say(WaitsForKept, name, id, f.Message)
+	j.about, c.Summary = id.String(), say.Of(WaitsForKept, name, id, f.Message)
 	for _, m := range awaited[:min(len(awaited), evidence.MaxShown)] {
 		if !m.BeingDeleted() {
 			c.Own = append(c.Own, finding.Field(m, "metadata.deletionTimestamp", evidence.NotSet))
@@ -303,13 +241,13 @@ func (j *judgement) withoutRight(by *controllers.Candidate) *finding.Cause {
 	}
 	c := &finding.Cause{
 		Kind: finding.FinRBAC, At: at, Key: account.User() + " " + resource.String(), Verdict: finding.Stuck,
-		Summary:    finding.Say(NotAllowed, by.ID(), resource),
+		Summary:    say.Of(NotAllowed, by.ID(), resource),
 		Evidence:   []finding.Fact{finding.At(at.String(), resource.String(), j.Finder.Says(by.Workload, j.n.Node))},
 		Controller: j.actor(by, controllers.Denied),
 		Ways:       []finding.Way{j.askRights(by)},
 	}
 	if st := j.Finder.StateOf(by.Workload); st.Liveness != controllers.Alive {
-		c.Summary = finding.Say(NotAllowedAtLeast, by.ID(), resource, st.Because)
+		c.Summary = say.Of(NotAllowedAtLeast, by.ID(), resource, st.Because)
 	}
 	for _, role := range j.Finder.Emptied(by.Workload, j.n.Node) {
 		c.Evidence = append(c.Evidence, finding.Facts(role.Evidence)...)
@@ -329,7 +267,7 @@ func (j *judgement) withoutRight(by *controllers.Candidate) *finding.Cause {
 func (j *judgement) grantEverywhere(by *controllers.Candidate) finding.Way {
 	role, account := j.Finder.RoleFor(j.n.Node), by.Account()
 	if role == "" {
-		return finding.Way{Effect: finding.Say(BindSomeRole, j.n.Resource().GroupResource(), account.User())}
+		return finding.Way{Effect: say.Of(BindSomeRole, j.n.Resource().GroupResource(), account.User()), Risk: finding.Disruptive}
 	}
 	name := "kubectl-gc-" + account.Name
 	grant := remedy.Grant{ClusterRole: role, Namespace: account.Namespace, ServiceAccount: account.Name}
@@ -366,7 +304,7 @@ func (j *judgement) withOthers(c *finding.Cause, a *controllers.Answer) *finding
 	for _, k := range others {
 		names = append(names, k.ID().String())
 	}
-	c.Key, c.Summary = strings.Join(names, " "), finding.Say(NoneWorks, strings.Join(names, ", "))
+	c.Key, c.Summary = strings.Join(names, " "), say.Of(NoneWorks, strings.Join(names, ", "))
 	for _, k := range others {
 		c.Evidence, c.Ways = append(c.Evidence, finding.Facts(k.Describe())...), append(c.Ways, j.tryCandidate(k)...)
 	}
@@ -376,7 +314,7 @@ func (j *judgement) withOthers(c *finding.Cause, a *controllers.Answer) *finding
 // ifController are ways out that help if a candidate is the controller.
 func ifController(c *controllers.Candidate, ways []finding.Way) []finding.Way {
 	for i := range ways {
-		ways[i].Effect, ways[i].Partial = slices.Concat(finding.Say(IfController, c.ID()), ways[i].Effect), true
+		ways[i].Effect, ways[i].Partial = say.Of(IfController, c.ID()).Then(ways[i].Effect), true
 	}
 	return ways
 }
@@ -386,7 +324,7 @@ func (j *judgement) dead(by *controllers.Candidate) *finding.Cause {
 	j.byHand = true
 	return &finding.Cause{
 		Kind: finding.FinDead, At: by.ID(), Key: by.ID().String(), Verdict: finding.Stuck,
-		Summary: finding.Say(DoesNotWork, st.Because), Evidence: finding.Facts(st.Evidence...), Controller: j.actor(by, controllers.Dead), Ways: workload.Revive(j.Reader, by.Workload, st),
+		Summary: say.Of(DoesNotWork, st.Because), Evidence: finding.Facts(st.Evidence...), Controller: j.actor(by, controllers.Dead), Ways: workload.Revive(j.Reader, by.Workload, st),
 	}
 }
 
@@ -406,14 +344,14 @@ func (j *judgement) inNamespace(by *controllers.Candidate) *finding.Cause {
 	default:
 		namespace = j.n.Namespace()
 	}
-	c.Key, c.Summary = namespace+" "+j.s.Finalizer, finding.Say(RanInEnding, namespace)
-	way, where := finding.Way{Effect: finding.Say(RunElsewhere, j.s.Whose(), namespace)}, BeingDeleted
+	c.Key, c.Summary = namespace+" "+j.s.Finalizer, say.Of(RanInEnding, namespace)
+	way, where := finding.Way{Effect: say.Of(RunElsewhere, j.s.Whose(), namespace)}, say.Of(BeingDeleted)
 	if j.NamespaceGone(namespace) {
-		where, c.Summary = NoLongerExists, finding.Say(RanInGone, namespace)
+		where, c.Summary = say.Of(NoLongerExists), say.Of(RanInGone, namespace)
 		way = finding.Does(remedy.Op{Verb: remedy.Create, Object: evidence.Identity(evidence.Namespaces, "", namespace)}, RecreateNamespaceFor, j.s.Whose())
 		way.Partial = true
 	}
-	c.Ways, c.Evidence = []finding.Way{way}, append(c.Evidence, finding.AtSays("Namespace/"+namespace, "", where), finding.Fact{Fact: j.s.Looked})
+	c.Ways, c.Evidence = []finding.Way{way}, append(c.Evidence, finding.Fact{Fact: evidence.Fact{Source: "Namespace/" + namespace}, Says: where}, finding.Fact{Fact: j.s.Looked})
 	return c
 }
 
@@ -426,24 +364,24 @@ func (j *judgement) absent(a *controllers.Answer) *finding.Cause {
 		c.Evidence = append(c.Evidence, finding.AtSays("the API server", "version", NowhereElse, j.Server().Version()))
 	}
 	setter := remedy.ManagedFields(j.n.Identity())
-	var handles finding.Text
+	var handles say.Text
 	of := j.Finder.OfOthers(s)
 	if of != nil {
-		handles = finding.Say(HandlesOthers, controllers.Whose(s.Finalizer, []finalizers.Match{*of}), strings.Join(of.Kinds, ", "))
+		handles = say.Of(HandlesOthers, controllers.Whose(s.Finalizer, []finalizers.Match{*of}), strings.Join(of.Kinds, ", "))
 	}
 	if a.Is == controllers.Manual {
-		c.Kind, c.Summary, c.Controller.Name = finding.FinManual, append(finding.Say(SetByUser, s.Finalizer), handles...), finding.Say(UserWhoSetIt, strings.Join(s.Setters, ", "))
+		c.Kind, c.Summary, c.Controller.Name = finding.FinManual, say.Of(SetByUser, s.Finalizer).Then(handles), say.Of(UserWhoSetIt, strings.Join(s.Setters, ", "))
 		c.Ways = []finding.Way{finding.See(setter, AskUser)}
 		return c
 	}
 	if operator := s.Operator(); operator != "" { // one that is gone leaves all its kinds behind
 		c.Key, j.kinds = operator, true
 	}
-	c.Summary = append(finding.Say(NoController, []string{s.Finalizer}), handles...)
+	c.Summary = unserved(s.Finalizer).Then(handles)
 	if name := j.Finder.Missing(s); name != "" {
 		c.Summary = c.Summary.And(SetterMissing, name)
 	}
-	c.Ways = []finding.Way{{Effect: finding.Say(Reinstall, s.Whose(), j.usually())}}
+	c.Ways = []finding.Way{{Effect: say.Of(Reinstall, s.Whose(), j.usually())}}
 	switch {
 	case of != nil: // a user or a program has taken the name
 		c.Ways = []finding.Way{finding.See(setter, AskUser)}
@@ -454,17 +392,17 @@ func (j *judgement) absent(a *controllers.Answer) *finding.Cause {
 }
 
 // usually says where the controller usually runs, or that it cannot be started there.
-func (j *judgement) usually() finding.Text {
+func (j *judgement) usually() say.Text {
 	for _, m := range j.s.Known {
 		for _, l := range m.Workloads {
 			switch {
 			case l.Namespace == "" || l.Namespace == finalizers.ObjectNamespace:
 			case j.Ending(l.Namespace) && !j.NamespaceGone(l.Namespace):
-				return finding.Say(AnotherThan, l.Namespace)
+				return say.Of(AnotherThan, l.Namespace)
 			default:
-				return finding.Say(UsuallyIn, l)
+				return say.Of(UsuallyIn, RunsAs(l))
 			}
 		}
 	}
-	return nil
+	return say.Text{}
 }

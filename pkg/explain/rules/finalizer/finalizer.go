@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -19,23 +20,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// What is said of the finalizer itself, and of how to remove it instead of its controller.
-const (
-	OfFinalizer    finding.Word = "of finalizer"
-	OfSpec         finding.Word = "of spec finalizer"
-	That           finding.Word = "that"
-	PodsNotMade    finding.Word = "pods not made"
-	MustRemove     finding.Word = "must remove"
-	NotChecked     finding.Word = "not checked"
-	UsersOf        finding.Word = "users of"
-	Outlived       finding.Word = "outlived"
-	SetBy          finding.Word = "set by"
-	SetAt          finding.Word = "set at"
-	RemoveHarmless finding.Word = "remove harmless finalizer"
-	RemoveFromSpec finding.Word = "remove from spec"
-	LostCleanup    finding.Word = "lost cleanup"
 )
 
 const (
@@ -65,7 +49,7 @@ func Foreign(f *rules.Facts, n rules.Mark, list finalizers.Field) []finding.Bloc
 	blockers := append([]finding.Blocker{entry(finding.Blocker{Cause: c}, n, list)}, used...)
 	if a.Is == controllers.Unserved {
 		for _, refused := range write.ForPods(f, a.By.Workload) {
-			blockers = append(blockers, entry(finding.Blocker{Because: finding.Say(PodsNotMade), Cause: refused}, n, list))
+			blockers = append(blockers, entry(finding.Blocker{Because: say.Of(PodsNotMade), Cause: refused}, n, list))
 		}
 	}
 	return blockers
@@ -73,12 +57,12 @@ func Foreign(f *rules.Facts, n rules.Mark, list finalizers.Field) []finding.Bloc
 
 // entry is a blocker that is the finalizer, which is in one of the lists: that comes first in what is said of it.
 func entry(b finding.Blocker, n rules.Mark, list finalizers.Field) finding.Blocker {
-	because := finding.Say(OfSpec, n.Key)
+	because := say.Of(OfSpec, n.Key)
 	if list != finalizers.Spec {
-		b.Finalizer, because = n.Key, finding.Say(OfFinalizer, n.Key)
+		b.Finalizer, because = n.Key, say.Of(OfFinalizer, n.Key)
 	}
-	if len(b.Because) > 0 {
-		because = append(because.And(That), b.Because...)
+	if !b.Because.IsZero() {
+		because = because.And(That).Then(b.Because)
 	}
 	b.Because = because
 	return b
@@ -93,11 +77,11 @@ func component(f *rules.Facts, n rules.Mark, list finalizers.Field) (b finding.B
 	name := controllers.Whose(n.Key, known)
 	m := f.Manager()
 	if m.Lease != evidence.LeaseFresh || !f.Late(n.Node) {
-		return f.Protected(n.Node, finding.Kind{}, MustRemove, name)[0], true
+		return f.Protected(n.Node, finding.Kind{}, say.Of(MustRemove, name))[0], true
 	}
-	return finding.Blocker{Because: finding.Say(MustRemove, name), Cause: &finding.Cause{
-		Kind: finding.FinWorking, At: n.Identity(), Key: n.Key, Shared: true, Verdict: finding.Unknown, Summary: finding.Say(NotChecked, name, known[0].WaitsFor),
-		Controller: &finding.Controller{Name: finding.Plain(name), Liveness: controllers.Alive, Evidence: []finding.Fact{m.Shows}, Known: known[:1]},
+	return finding.Blocker{Because: say.Of(MustRemove, name), Cause: &finding.Cause{
+		Kind: finding.FinWorking, At: n.Identity(), Key: n.Key, Shared: true, Verdict: finding.Unknown, Summary: say.Of(NotChecked, name, known[0].WaitsFor),
+		Controller: &finding.Controller{Name: say.Plain(name), Liveness: controllers.Alive, Evidence: []finding.Fact{m.Shows}, Known: known[:1]},
 		Evidence:   []finding.Fact{finding.Field(n.Node, string(list), n.Key)},
 	}}, true
 }
@@ -114,7 +98,7 @@ func users(f *rules.Facts, n graph.Node, a *controllers.Answer) []finding.Blocke
 		blockers = append(blockers, usage.InUse(n, users[i].Node, users[i].Evidence))
 	}
 	for _, what := range unread {
-		f.Note(finding.Say(UsersOf, n.Identity(), what))
+		f.Note(say.Of(UsersOf, n.Identity(), what))
 	}
 	return blockers
 }
@@ -149,7 +133,7 @@ func (j *judgement) share(c *finding.Cause) {
 	case itself && j.kinds:
 		c.At, c.Alike = j.n.Identity(), true
 		if all, added := j.Gather(c.Key, j.s.Finalizer); added && len(all) > 1 {
-			c.Summary, c.Grows = finding.Say(NoController, all), true
+			c.Summary, c.Grows = unserved(all...), true
 		}
 	case itself:
 		c.At, c.Alike, c.Key = j.n.Identity(), true, c.Key+resource
@@ -184,7 +168,7 @@ func (j *judgement) removal(of finding.Kind) finding.Way {
 	}
 	loss := finding.Lost(remedy.Leaks, graph.Identity{}, LostCleanup)
 	if known != "" {
-		loss[0].Says = finding.Plain(known)
+		loss[0].Says = say.Plain(known)
 	}
 	way := rules.RemoveFinalizer(j.n, loss)
 	switch {
@@ -194,7 +178,7 @@ func (j *judgement) removal(of finding.Kind) finding.Way {
 		way = finding.Does(remedy.Op{Verb: remedy.Finalize, Object: j.n.Identity(), Value: j.s.Finalizer}, RemoveFromSpec)
 		way.Loss = loss
 	case harmless && (of == finding.FinAbsent || of == finding.FinInNamespace):
-		way.Effect = finding.Say(RemoveHarmless)
+		way.Risk = finding.Disruptive
 	}
 	return way
 }

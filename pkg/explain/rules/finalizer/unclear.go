@@ -6,28 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// A controller that is not known, or of which it is not known whether it works.
-const (
-	StillHas            finding.Word = "still has"
-	SeeStatusAndSetter  finding.Word = "see status and setter"
-	SeeLeader           finding.Word = "see leader"
-	SeeLastLeader       finding.Word = "see last leader"
-	IfNotNamedReinstall finding.Word = "if not named, reinstall"
-	ReinstallOrAllow    finding.Word = "reinstall or allow"
-	IfServes            finding.Word = "if serves"
-	NoManagedFields     finding.Word = "no managed fields"
-	MightRunOutside     finding.Word = "might run outside"
-	FindOutWhether      finding.Word = "find out whether"
-	ReadLogOutside      finding.Word = "read log outside"
-	IfNoneInstall       finding.Word = "if none, install"
 )
 
 // unclear is a finalizer of which it is not known which controller removes it, or whether
@@ -51,7 +36,7 @@ func (j *judgement) unclear(a *controllers.Answer) *finding.Cause {
 		for _, k := range tied[:min(len(tied), evidence.MaxShown)] {
 			names = append(names, k.ID().String())
 		}
-		c.Controller.Name, c.Controller.Liveness = finding.Say(OneOf, names), controllers.Alive
+		c.Controller.Name, c.Controller.Liveness = say.Plain(strings.Join(names, Or)), controllers.Alive
 		return j.failing(c, &p, names...)
 	}
 	return c
@@ -60,14 +45,14 @@ func (j *judgement) unclear(a *controllers.Answer) *finding.Cause {
 // outOfSight is a finalizer that no controller in the cluster removes, and whose controller
 // may run where it cannot be seen: what the object shows tells whether it does.
 func (j *judgement) outOfSight(c *finding.Cause, elsewhere string) *finding.Cause {
-	c.Summary = finding.Say(MightRunOutside, j.s.Finalizer, elsewhere)
+	c.Summary = say.Of(MightRunOutside, j.s.Finalizer, elsewhere)
 	if version := j.Server().Version(); version != "" {
 		c.Own = append(c.Own, finding.At("the API server", "version", version))
 	}
 	c.Ways = []finding.Way{
 		finding.See(remedy.ManagedFields(j.n.Identity()), FindOutWhether),
-		{Effect: finding.Say(ReadLogOutside, elsewhere)},
-		{Effect: finding.Say(IfNoneInstall, j.s.Whose(), j.usually())},
+		{Effect: say.Of(ReadLogOutside, elsewhere)},
+		{Effect: say.Of(IfNoneInstall, j.s.Whose(), j.usually())},
 	}
 	return c
 }
@@ -91,7 +76,7 @@ func (j *judgement) tryCandidate(k *controllers.Contender) []finding.Way {
 func (j *judgement) unsure(a *controllers.Answer) *finding.Cause {
 	s := j.s
 	c := &finding.Cause{
-		Kind: finding.FinUnknown, Key: s.Finalizer + " " + a.Why, Verdict: finding.Unknown, Summary: finding.Say(StillHas, s.Finalizer, a.Why),
+		Kind: finding.FinUnknown, Key: s.Finalizer + " " + a.Why, Verdict: finding.Unknown, Summary: say.Of(StillHas, s.Finalizer, a.Why),
 		Evidence: finding.Facts(s.Looked), Own: j.writersUnknown(), Controller: j.actor(nil, controllers.Unsure),
 	}
 	for i := range a.Among[:min(len(a.Among), evidence.MaxShown)] {
@@ -106,7 +91,7 @@ func (j *judgement) unsure(a *controllers.Answer) *finding.Cause {
 	}
 	c.Controller.Among = append(c.Controller.Among, finding.Facts(j.Finder.Possible(j.n.Node, a)...)...)
 	if s.Vacant() {
-		first(c, finding.Way{Effect: finding.Say(IfNotNamedReinstall, s.Whose(), j.usually())})
+		first(c, finding.Way{Effect: say.Of(IfNotNamedReinstall, s.Whose(), j.usually())})
 	}
 	if i := slices.IndexFunc(a.Among, func(k controllers.Contender) bool { return k.Apart() }); i >= 0 && len(c.Ways) == 0 {
 		c.Ways = j.separate(a.Among[i].Candidate)
@@ -128,9 +113,9 @@ func (j *judgement) writersUnknown() []finding.Fact {
 func (j *judgement) separate(other *controllers.Candidate) []finding.Way {
 	namespace, resource := j.n.Namespace(), j.n.Resource().GroupResource()
 	if !j.Ending(namespace) {
-		return []finding.Way{{Effect: finding.Say(ReinstallOrAllow, j.s.Whose(), namespace, other.ID(), namespace, other.Account(), resource)}}
+		return []finding.Way{{Effect: say.Of(ReinstallOrAllow, j.s.Whose(), namespace, other.ID(), namespace, other.Account(), resource)}}
 	}
 	everywhere := j.grantEverywhere(other)
-	everywhere.Effect = slices.Concat(finding.Say(IfServes, other.ID(), namespace), everywhere.Effect)
-	return []finding.Way{{Effect: finding.Say(RunElsewhere, j.s.Whose(), namespace)}, everywhere}
+	everywhere.Effect = say.Of(IfServes, other.ID(), namespace).Then(everywhere.Effect)
+	return []finding.Way{{Effect: say.Of(RunElsewhere, j.s.Whose(), namespace)}, everywhere}
 }

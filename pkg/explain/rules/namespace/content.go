@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -20,20 +21,6 @@ import (
 )
 
 // The contents of a namespace that its controller fails to delete, and what rejects that.
-
-// Contents that the namespace controller has not deleted, or failed to.
-const (
-	NotDeleted        finding.Word = "not deleted"
-	CannotDelete      finding.Word = "cannot delete"
-	ContentsUnchecked finding.Word = "contents unchecked"
-	ContentsSampled   finding.Word = "contents sampled"
-	FailedBefore      finding.Word = "failed before"
-	FailsNow          finding.Word = "fails now"
-	AcceptedNow       finding.Word = "accepted now"
-	UncheckedNow      finding.Word = "unchecked now"
-	ExplainAlone      finding.Word = "explain alone"
-	FindRejection     finding.Word = "find rejection"
-)
 
 // standing is what dry runs say of the deletion of a namespace's contents: how many got an answer, were accepted, and were
 // about objects that do not exist any more; unsent: some were not sent, because too many had been; slow: an answer took long.
@@ -72,7 +59,7 @@ func contentHangs(f *rules.Facts, n graph.Node) ([]finding.Blocker, standing) {
 	var blockers []finding.Blocker
 	roots, stands := contentRoots(f, n, rules.FirstAsked)
 	for _, c := range roots {
-		blockers = append(blockers, finding.Blocker{Symptom: finding.NsContentFailure, Because: finding.Say(NotDeleted), Cause: c})
+		blockers = append(blockers, finding.Blocker{Symptom: finding.NsContentFailure, Because: say.Of(NotDeleted), Cause: c})
 	}
 	return blockers, stands
 }
@@ -81,14 +68,14 @@ func contentHangs(f *rules.Facts, n graph.Node) ([]finding.Blocker, standing) {
 func contentUnasked(f *rules.Facts, n graph.Node, untouched, asked int) finding.Blocker {
 	c := &finding.Cause{
 		Kind: finding.NsContentFailure, At: n.Identity(), Key: "unasked", Verdict: finding.Unknown,
-		Summary:  finding.Say(ContentsUnchecked, evidence.Number(untouched, "object")),
+		Summary:  say.Of(ContentsUnchecked, evidence.Number(untouched, "object")),
 		Evidence: []finding.Fact{finding.Field(n, "status.conditions", evidence.NotSet), f.Manager().Shows},
 		Ways:     []finding.Way{finding.See(remedy.Look{Plugin: true, Words: "explain-stuck", Args: []string{"namespaces/" + n.Name()}}, ExplainAlone)},
 	}
 	if asked > 0 {
-		c.Summary = finding.Say(ContentsSampled, evidence.Number(untouched, "object"), asked)
+		c.Summary = say.Of(ContentsSampled, evidence.Number(untouched, "object"), asked)
 	}
-	return finding.Blocker{Symptom: finding.NsControllerAbsent, Because: finding.Say(NotDeleted), Cause: c}
+	return finding.Blocker{Symptom: finding.NsControllerAbsent, Because: say.Of(NotDeleted), Cause: c}
 }
 
 // contentRefused leads from contents that the namespace controller fails to delete to the blockers of that.
@@ -101,7 +88,7 @@ func contentRefused(f *rules.Facts, n graph.Node, whole *unstructured.Unstructur
 		c := *root
 		c.First = &finding.Fact{Fact: failure.Fact(n.Identity().String())}
 		known = known || c.Verdict == finding.Stuck || c.Verdict == finding.Progressing
-		blockers = append(blockers, finding.Blocker{Symptom: finding.NsContentFailure, Because: finding.Say(CannotDelete), Cause: &c})
+		blockers = append(blockers, finding.Blocker{Symptom: finding.NsContentFailure, Because: say.Of(CannotDelete), Cause: &c})
 	}
 	left := untouched - stands.gone
 	refused := write.Failing{
@@ -119,11 +106,11 @@ func contentRefused(f *rules.Facts, n graph.Node, whole *unstructured.Unstructur
 	case known:
 		return blockers
 	case stands.gone > 0 && left <= 0, untouched == 0 && settled:
-		return append(blockers, backOff(f, n, failure, FailureGone))
+		return append(blockers, backOff(f, n, failure, say.Of(FailureGone)))
 	case len(roots) == 0 && settled && !f.Manager().Dead:
-		return append(blockers, backOff(f, n, failure, RejectionGone))
+		return append(blockers, backOff(f, n, failure, say.Of(RejectionGone)))
 	}
-	return append(blockers, finding.Blocker{Because: finding.Say(CannotDelete), Cause: contentFailure(f, refused, left)})
+	return append(blockers, finding.Blocker{Because: say.Of(CannotDelete), Cause: contentFailure(f, refused, left)})
 }
 
 // contentFailure is content that the namespace controller fails to delete for a reason that is not known.
@@ -131,7 +118,7 @@ func contentFailure(f *rules.Facts, refused write.Failing, untouched int) *findi
 	n := refused.Namespace
 	content, count := f.Untouched(n.Name()), evidence.Number(untouched, "object")
 	c := &finding.Cause{
-		Kind: finding.NsContentFailure, At: n.Identity(), Verdict: finding.Unknown, Summary: finding.Say(FailsNow, count),
+		Kind: finding.NsContentFailure, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(FailsNow, count),
 		Evidence: finding.Facts(refused.Failure.Fact(n.Identity().String())),
 	}
 	for _, m := range content[:min(len(content), evidence.MaxShown)] {
@@ -139,13 +126,13 @@ func contentFailure(f *rules.Facts, refused write.Failing, untouched int) *findi
 	}
 	switch {
 	case untouched == 0:
-		c.Summary = finding.Say(FailedBefore)
+		c.Summary = say.Of(FailedBefore)
 		return c
 	case refused.Accepted:
-		c.Summary, c.Evidence = finding.Say(AcceptedNow, count), append(c.Evidence, finding.Fact{Fact: admission.AcceptedEach})
+		c.Summary, c.Evidence = say.Of(AcceptedNow, count), append(c.Evidence, finding.Fact{Fact: admission.AcceptedEach})
 		return c
 	case refused.Unasked:
-		c.Summary = finding.Say(UncheckedNow, count)
+		c.Summary = say.Of(UncheckedNow, count)
 	case f.FailsLong(refused.Failure):
 		c.Verdict = finding.Stuck
 	}

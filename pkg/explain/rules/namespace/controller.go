@@ -12,31 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-)
-
-// What the namespace controller has to do, and cannot.
-const (
-	ToBegin        finding.Word = "to begin"
-	ToDelete       finding.Word = "to delete"
-	ToResume       finding.Word = "to resume"
-	ToFinish       finding.Word = "to finish"
-	NothingChanged finding.Word = "nothing changed"
-	UpdateBlocked  finding.Word = "update blocked"
-	NotStarted     finding.Word = "not started"
-	LeaseUnread    finding.Word = "lease unread"
-	CannotUpdate   finding.Word = "cannot update"
-	MatchesUpdates finding.Word = "matches updates"
-)
-
-// Retries of the namespace controller, once the reason of its failure does not exist any more.
-const (
-	FailureGone   finding.Word = "failure gone"
-	RejectionGone finding.Word = "rejection gone"
 )
 
 // How long the namespace controller may take: to begin, and for its first pass.
@@ -67,19 +48,19 @@ func Emptying(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []f
 	switch late := f.Waited(n) > starts; {
 	case !started && hangs && !m.Dead:
 	case !started && m.Dead:
-		return append(blockers, f.Turn(n, finding.NsControllerAbsent, finding.Say(ToBegin), f.Age(n) > starts))
+		return append(blockers, f.Turn(n, finding.NsControllerAbsent, say.Of(ToBegin), f.Age(n) > starts))
 	case !started && unasked && late:
 		return append(blockers, contentUnasked(f, n, untouched, asked))
 	case !started && late:
 		return append(blockers, notBegun(f))
 	case m.Dead && (len(m.Idle) > 0 || len(blockers) == 0):
-		blockers = append(blockers, f.Turn(n, finding.Kind{}, finding.Say(ToResume), f.Age(n) > starts))
+		blockers = append(blockers, f.Turn(n, finding.Kind{}, say.Of(ToResume), f.Age(n) > starts))
 		if failed && !over { // it might be rejected when it works again
 			refused, _ := contentHangs(f, n)
 			blockers = append(blockers, refused...)
 		}
 	case over && len(blockers) == 0:
-		return append(blockers, backOff(f, n, failure, FailureGone))
+		return append(blockers, backOff(f, n, failure, say.Of(FailureGone)))
 	case failed && !over && (untouched > 0 || len(blockers) == 0):
 		return append(blockers, contentRefused(f, n, full, failure, untouched)...)
 	case len(blockers) == 0 || !started:
@@ -94,7 +75,7 @@ func writesRefused(f *rules.Facts, n graph.Node) []finding.Blocker {
 	var blockers []finding.Blocker
 	for _, part := range []string{"status", "finalize"} {
 		for _, c := range write.Unreachable(f, n, f.Asker.DeadWebhooks(n, "UPDATE", part), finding.FieldSays(n, "", MatchesUpdates, part)) {
-			blockers = append(blockers, finding.Blocker{Because: finding.Say(CannotUpdate, part), Cause: c})
+			blockers = append(blockers, finding.Blocker{Because: say.Of(CannotUpdate, part), Cause: c})
 		}
 	}
 	return blockers
@@ -103,19 +84,19 @@ func writesRefused(f *rules.Facts, n graph.Node) []finding.Blocker {
 // notBegun is the namespace controller of a controller manager that works as far as is known, and of which a namespace shows
 // no sign.
 func notBegun(f *rules.Facts) finding.Blocker {
-	c := f.Manager().Cause("late with namespaces", NotStarted)
+	c := f.Manager().Cause("late with namespaces", say.Of(NotStarted))
 	if f.Manager().Lease == evidence.LeaseUnread {
 		c.Summary = c.Summary.And(LeaseUnread)
 	}
-	return finding.Blocker{Symptom: finding.NsControllerAbsent, Because: finding.Say(ToBegin), Cause: c}
+	return finding.Blocker{Symptom: finding.NsControllerAbsent, Because: say.Of(ToBegin), Cause: c}
 }
 
 // turn is a namespace at which nothing but its controller has to act.
 func turn(f *rules.Facts, n graph.Node, full *unstructured.Unstructured, untouched int) finding.Blocker {
 	f.Needs(graph.Part{}) // a list that fails may keep it, and may fail for all namespaces alone
-	because := finding.Say(ToFinish)
+	because := say.Of(ToFinish)
 	if untouched > 0 {
-		because = finding.Say(ToDelete, evidence.Number(untouched, "object"))
+		because = say.Of(ToDelete, evidence.Number(untouched, "object"))
 	}
 	latest := evidence.Latest(evidence.Requested(n.Object()), f.Manager().Taken)
 	for _, c := range evidence.Conditions(full) {
@@ -156,9 +137,9 @@ func overtaken(r *evidence.Reader, failure evidence.Condition, namespace string)
 }
 
 // backOff is a namespace whose controller has still to see that the reason of its failure does not exist any more.
-func backOff(f *rules.Facts, n graph.Node, failure evidence.Condition, because finding.Word) finding.Blocker {
-	return finding.Blocker{Because: finding.Say(because), Cause: &finding.Cause{
-		Kind: finding.NsContent, At: n.Identity(), Key: "back-off", Verdict: finding.Progressing, Until: f.Now.Add(rules.ContentDelay), Summary: finding.Say(because),
+func backOff(f *rules.Facts, n graph.Node, failure evidence.Condition, because say.Text) finding.Blocker {
+	return finding.Blocker{Because: because, Cause: &finding.Cause{
+		Kind: finding.NsContent, At: n.Identity(), Key: "back-off", Verdict: finding.Progressing, Until: f.Now.Add(rules.ContentDelay), Summary: because,
 		Evidence: []finding.Fact{{Fact: failure.Fact(n.Identity().String())}, f.Manager().Shows},
 	}}
 }

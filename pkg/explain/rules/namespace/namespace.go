@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -24,34 +25,6 @@ import (
 )
 
 // Namespaces: pkg/controller/namespace/deletion, namespaced_resources_deleter.go.
-
-// What a namespace waits for, and one that does not exist.
-const (
-	Missing          finding.Word = "namespace missing"
-	LeftBehind       finding.Word = "left behind"
-	Recreate         finding.Word = "recreate namespace"
-	SpecUnknown      finding.Word = "spec unknown"
-	WaitsForContents finding.Word = "waits for contents"
-	WaitsForPods     finding.Word = "waits for pods"
-	OneBlocksNext    finding.Word = "one blocks next"
-	MoreBlockNext    finding.Word = "more block next"
-	MightWaitFor     finding.Word = "might wait for contents"
-	EmptinessUnknown finding.Word = "emptiness unknown"
-	ControllerSays   finding.Word = "controller says"
-	CannotList       finding.Word = "cannot list"
-)
-
-// APIs that do not respond, or make no sense.
-const (
-	CannotDiscover finding.Word = "cannot discover"
-	BadVersion     finding.Word = "bad version"
-	RepairAPI      finding.Word = "repair API"
-	APISilent      finding.Word = "API silent"
-	APIRepaired    finding.Word = "API repaired"
-	APIsAnswer     finding.Word = "APIs answer"
-	Unregister     finding.Word = "unregister"
-	LostStoredBy   finding.Word = "lost stored by"
-)
 
 // MostAsked is how many objects of a namespace are asked about, to find those that cannot be deleted: the namespace controller
 // deletes collections, and the server does not tell it which object it fails at.
@@ -66,9 +39,9 @@ func Gone(f *rules.Facts, n graph.Node) ([]finding.Blocker, bool) {
 		o, err := f.Anew(id.Resource.GroupVersionResource, id.Namespace, id.Name)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && o.GetUID() != id.UID:
-			return []finding.Blocker{{Because: finding.Say(rules.Deleted)}}, true
+			return []finding.Blocker{{Because: say.Of(rules.Deleted)}}, true
 		case err != nil:
-			return rules.Unread(n, Missing, "the object", err), false
+			return rules.Unread(n, say.Of(Missing), "the object", err), false
 		}
 		f.Outlived[id.Namespace] = true
 	}
@@ -76,8 +49,8 @@ func Gone(f *rules.Facts, n graph.Node) ([]finding.Blocker, bool) {
 		return nil, false
 	}
 	at := evidence.Identity(evidence.Namespaces, "", id.Namespace)
-	return []finding.Blocker{{Because: finding.Say(Missing), Cause: &finding.Cause{
-		Kind: finding.NsForcedLeftovers, At: at, Key: id.Namespace, Shared: true, Verdict: finding.Stuck, Summary: finding.Say(LeftBehind),
+	return []finding.Blocker{{Because: say.Of(Missing), Cause: &finding.Cause{
+		Kind: finding.NsForcedLeftovers, At: at, Key: id.Namespace, Shared: true, Verdict: finding.Stuck, Summary: say.Of(LeftBehind),
 		Evidence: []finding.Fact{finding.At(at.String(), "", evidence.DoesNotExist)},
 		Ways:     []finding.Way{finding.Does(remedy.Op{Verb: remedy.Create, Object: at}, Recreate)},
 	}}}, false
@@ -85,7 +58,7 @@ func Gone(f *rules.Facts, n graph.Node) ([]finding.Blocker, bool) {
 
 // Whole reads a namespace. Without it, the blockers say why it could not be read, and what is in it.
 func Whole(f *rules.Facts, n graph.Node) (*unstructured.Unstructured, []finding.Blocker) {
-	full, unread := f.WholeOr(n, SpecUnknown, "its spec")
+	full, unread := f.WholeOr(n, say.Of(SpecUnknown), "its spec")
 	if full == nil && unread[0].Cause != nil {
 		unread = append(unread, contents(f, n)...)
 	}
@@ -112,9 +85,9 @@ func contents(f *rules.Facts, n graph.Node) []finding.Blocker {
 		if !m.BeingDeleted() {
 			continue
 		}
-		b := finding.Blocker{Symptom: finding.NsContent, Because: append(finding.Say(WaitsForContents, evidence.Number(len(all), "object")), next...), Next: &m}
+		b := finding.Blocker{Symptom: finding.NsContent, Because: say.Of(WaitsForContents, evidence.Number(len(all), "object")).Then(next), Next: &m}
 		if m.Resource().IsPod() && f.Server().PodsFirst() {
-			b.Symptom, b.Because = finding.NsPodsFirst, append(finding.Say(WaitsForPods, evidence.Some(left, "pod")), next...)
+			b.Symptom, b.Because = finding.NsPodsFirst, say.Of(WaitsForPods, evidence.Some(left, "pod")).Then(next)
 		}
 		blockers = append(blockers, b)
 	}
@@ -123,7 +96,7 @@ func contents(f *rules.Facts, n graph.Node) []finding.Blocker {
 
 // heldNext says what of a namespace's contents, whose turn has not come, will block the namespace next: it has a finalizer
 // that no controller removes. It is empty for none, as far as MostAsked of them tell.
-func heldNext(f *rules.Facts, namespace string) finding.Text {
+func heldNext(f *rules.Facts, namespace string) say.Text {
 	held, asked := 0, 0
 	var first graph.Node
 	blocker := "" // the finalizer of the first
@@ -142,11 +115,11 @@ func heldNext(f *rules.Facts, namespace string) finding.Text {
 	}
 	switch held {
 	case 0:
-		return nil
+		return say.Text{}
 	case 1:
-		return finding.Say(OneBlocksNext, first.Identity(), blocker)
+		return say.Of(OneBlocksNext, first.Identity(), blocker)
 	}
-	return finding.Say(MoreBlockNext, evidence.Number(held, "object"), first.Identity(), blocker)
+	return say.Of(MoreBlockNext, evidence.Number(held, "object"), first.Identity(), blocker)
 }
 
 // unserved returns the first finalizer of an object that certainly no controller removes as things are, empty for none.
@@ -176,7 +149,7 @@ func unseen(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []fin
 			continue
 		}
 		if c := definition.Unlisted(f, u); c != nil {
-			blockers = append(blockers, finding.Blocker{Symptom: finding.NsContentFailure, Because: finding.Say(CannotList), Cause: c})
+			blockers = append(blockers, finding.Blocker{Symptom: finding.NsContentFailure, Because: say.Of(CannotList), Cause: c})
 		} else {
 			rest = append(rest, u)
 		}
@@ -185,7 +158,7 @@ func unseen(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []fin
 		return blockers
 	}
 	c := &finding.Cause{
-		Kind: finding.NsContent, At: n.Identity(), Key: "unlisted", Verdict: finding.Unknown, Summary: finding.Say(EmptinessUnknown, f.Missing(rest)),
+		Kind: finding.NsContent, At: n.Identity(), Key: "unlisted", Verdict: finding.Unknown, Summary: say.Of(EmptinessUnknown, f.Missing(rest)),
 		Evidence: []finding.Fact{finding.Field(n, "spec.finalizers", "kubernetes")},
 	}
 	var told []string
@@ -197,7 +170,7 @@ func unseen(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []fin
 	if len(told) > 0 {
 		c.Summary = c.Summary.And(ControllerSays, strings.Join(told, "; "))
 	}
-	return append(blockers, finding.Blocker{Symptom: finding.NsContent, Because: finding.Say(MightWaitFor), Cause: c})
+	return append(blockers, finding.Blocker{Symptom: finding.NsContent, Because: say.Of(MightWaitFor), Cause: c})
 }
 
 // versions is an API whose versions the namespace controller cannot make sense of.
@@ -206,8 +179,8 @@ func versions(n graph.Node, full *unstructured.Unstructured) []finding.Blocker {
 	if failure.Status != "True" {
 		return nil
 	}
-	return []finding.Blocker{{Because: finding.Say(CannotDiscover), Cause: &finding.Cause{
-		Kind: finding.NsGvParse, At: n.Identity(), Verdict: finding.Stuck, Summary: finding.Say(BadVersion),
+	return []finding.Blocker{{Because: say.Of(CannotDiscover), Cause: &finding.Cause{
+		Kind: finding.NsGvParse, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(BadVersion),
 		Evidence: finding.Facts(failure.Fact(n.Identity().String())),
 		Ways:     []finding.Way{finding.See(remedy.Get("apiservices -o wide"), RepairAPI)},
 	}}}
@@ -222,9 +195,9 @@ func discovery(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []
 	}
 	registered, err := f.List(evidence.APIServices, "")
 	if err != nil {
-		return rules.Unread(n, CannotDiscover, "apiservices.apiregistration.k8s.io", err)
+		return rules.Unread(n, say.Of(CannotDiscover), "apiservices.apiregistration.k8s.io", err)
 	}
-	because, fact := finding.Say(CannotDiscover), finding.Fact{Fact: failure.Fact(n.Identity().String())}
+	because, fact := say.Of(CannotDiscover), finding.Fact{Fact: failure.Fact(n.Identity().String())}
 	var blockers []finding.Blocker
 	for i := range registered {
 		available, known := evidence.ConditionOf(&registered[i], "Available")
@@ -239,7 +212,7 @@ func discovery(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []
 	}
 	if len(blockers) == 0 && failing {
 		blockers = append(blockers, finding.Blocker{Because: because, Cause: &finding.Cause{
-			Kind: finding.NsDiscovery, At: n.Identity(), Verdict: finding.Progressing, Summary: finding.Say(APIsAnswer), Until: f.Now.Add(rules.ContentDelay), Evidence: []finding.Fact{fact},
+			Kind: finding.NsDiscovery, At: n.Identity(), Verdict: finding.Progressing, Summary: say.Of(APIsAnswer), Until: f.Now.Add(rules.ContentDelay), Evidence: []finding.Fact{fact},
 		}})
 	}
 	return blockers
@@ -252,8 +225,8 @@ func unavailable(f *rules.Facts, api *unstructured.Unstructured, available evide
 	end := finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}).Saved(f.Version(at)), Unregister)
 	end.Loss = finding.Lost(remedy.Leaks, graph.Identity{}, LostStoredBy)
 	return &finding.Cause{
-		Kind: finding.NsDiscovery, At: at, Key: api.GetName(), Shared: true, Verdict: finding.Unknown, Summary: append(finding.Say(APISilent), workload.Hopeless(s)...),
+		Kind: finding.NsDiscovery, At: at, Key: api.GetName(), Shared: true, Verdict: finding.Unknown, Summary: say.Of(APISilent).Then(workload.Hopeless(s)),
 		Evidence: finding.Facts(append([]evidence.Fact{available.Fact(at.String())}, s.Evidence...)...),
-		Ways:     append(workload.Repair(f.Reader, s, finding.Say(APIRepaired)), end),
+		Ways:     append(workload.Repair(f.Reader, s, say.Of(APIRepaired)), end),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -28,23 +29,6 @@ import (
 // seconds for allocations that are under way.
 const cidrDelay = 30 * time.Second
 
-// What load balancers and ranges of addresses wait for.
-const (
-	BalancerLeft    finding.Word = "balancer left"
-	BalancerUndone  finding.Word = "balancer undone"
-	BalancerFails   finding.Word = "balancer fails"
-	CloudController finding.Word = "cloud controller"
-	ClassController finding.Word = "class controller"
-	RepairCloud     finding.Word = "repair cloud"
-	LostBalancer    finding.Word = "lost balancer"
-	AddressesUsed   finding.Word = "addresses used"
-	OnlyIn          finding.Word = "only in"
-	RangeUnused     finding.Word = "range unused"
-	AddRange        finding.Word = "add range"
-	ReplaceService  finding.Word = "replace service"
-	LostAddress     finding.Word = "lost address"
-)
-
 // balancerFailures are the reasons of events that tell of a load balancer.
 var balancerFailures = []string{"SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer"}
 
@@ -52,15 +36,15 @@ var balancerFailures = []string{"SyncLoadBalancerFailed", "DeleteLoadBalancerFai
 // finalizer is kept when the type of the Service is changed
 // (k8s.io/cloud-provider/controllers/service).
 func LoadBalancer(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
-	full, unread := f.WholeOr(n.Node, BalancerLeft, "the service")
+	full, unread := f.WholeOr(n.Node, say.Of(BalancerLeft), "the service")
 	if full == nil {
 		return unread, true
 	}
-	by := &finding.Controller{Name: finding.Say(CloudController), Liveness: string(finding.Unknown)}
+	by := &finding.Controller{Name: say.Of(CloudController), Liveness: string(finding.Unknown)}
 	c := &finding.Cause{Kind: finding.SvcLb, At: n.Identity(), Controller: by}
 	state := evidence.LeaseUnread
 	if class := evidence.Nested(full, "spec", "loadBalancerClass"); class != "" {
-		by.Name = finding.Say(ClassController, class)
+		by.Name = say.Of(ClassController, class)
 		c.Evidence = append(c.Evidence, finding.Field(n.Node, "spec.loadBalancerClass", class))
 	} else {
 		state = cloudManager(f, by)
@@ -69,11 +53,11 @@ func LoadBalancer(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	if len(failures) > 0 {
 		says = BalancerFails
 	}
-	c.Summary = finding.Say(says, by.Name)
+	c.Summary = say.Of(says, by.Name)
 	c.Evidence = slices.Concat(c.Evidence, []finding.Fact{n.Evidence()}, ingress(n.Node, full), failures)
 	rules.Judge(f.Reader, c, n.Node, rules.Lasting(f.Reader, n.Node, balancerFailures...), state)
 	c.Ways = []finding.Way{finding.See(remedy.Describe(n.Identity()), RepairCloud), rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, LostBalancer))}
-	return []finding.Blocker{{Because: finding.Say(BalancerLeft), Cause: c}}, true
+	return []finding.Blocker{{Because: say.Of(BalancerLeft), Cause: c}}, true
 }
 
 // cloudManager says what the lease of the cloud-controller-manager tells.
@@ -114,11 +98,11 @@ var (
 func ServiceCIDR(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	all, err := f.List(serviceCIDRs, "")
 	if err != nil {
-		return rules.Unread(n.Node, AddressesUsed, serviceCIDRs.GroupResource().String(), err), true
+		return rules.Unread(n.Node, say.Of(AddressesUsed), serviceCIDRs.GroupResource().String(), err), true
 	}
 	addresses, err := f.List(ipAddresses, "")
 	if err != nil {
-		return rules.Unread(n.Node, AddressesUsed, ipAddresses.GroupResource().String(), err), true
+		return rules.Unread(n.Node, say.Of(AddressesUsed), ipAddresses.GroupResource().String(), err), true
 	}
 	var own, others []netip.Prefix
 	for i := range all {
@@ -138,11 +122,11 @@ func ServiceCIDR(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 			continue
 		}
 		if c := addressUser(f, n.Node, own, &addresses[i]); len(blockers) < 2*evidence.MaxShown {
-			blockers = append(blockers, finding.Blocker{Because: finding.Say(AddressesUsed), Cause: c})
+			blockers = append(blockers, finding.Blocker{Because: say.Of(AddressesUsed), Cause: c})
 		}
 	}
 	if len(blockers) == 0 {
-		return []finding.Blocker{f.Turn(n.Node, finding.ServicecidrInUse, finding.Say(RangeUnused), f.Age(n.Node) > cidrDelay)}, true
+		return []finding.Blocker{f.Turn(n.Node, finding.ServicecidrInUse, say.Of(RangeUnused), f.Age(n.Node) > cidrDelay)}, true
 	}
 	return blockers, true
 }
@@ -174,7 +158,7 @@ func addressUser(f *rules.Facts, n graph.Node, own []netip.Prefix, address *unst
 		at.UID = service.GetUID()
 	}
 	c := &finding.Cause{
-		Kind: finding.ServicecidrInUse, At: at, Key: n.Identity().String(), Verdict: finding.Stuck, Summary: finding.Say(OnlyIn, address.GetName(), n.Name()),
+		Kind: finding.ServicecidrInUse, At: at, Key: n.Identity().String(), Verdict: finding.Stuck, Summary: say.Of(OnlyIn, address.GetName(), n.Name()),
 		Evidence: []finding.Fact{
 			finding.At("IPAddress/"+address.GetName(), "spec.parentRef", "Service "+namespace+"/"+name),
 			finding.Field(n, "spec.cidrs", fmt.Sprint(own)),

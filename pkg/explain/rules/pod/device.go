@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -17,23 +18,9 @@ import (
 // Devices and groups of pods: pkg/controller/resourceclaim and
 // scheduling/podgroupprotection.
 
-// What waits for pods.
-const (
-	ReservedForPod    finding.Word = "reserved for pod"
-	ReservedForObject finding.Word = "reserved for object"
-	ReservedElsewhere finding.Word = "reserved elsewhere"
-	DeviceFree        finding.Word = "device free"
-	Uses              finding.Word = "pod uses"
-	UsesUntilDone     finding.Word = "pod uses until done"
-	ThenDeleted       finding.Word = "then deleted"
-	GroupMightHave    finding.Word = "group might have pods"
-	GroupRuns         finding.Word = "group runs"
-	GroupEnded        finding.Word = "group ended"
-)
-
 // DeviceClaim is a ResourceClaim: the pods for which it is reserved have to end first (pkg/controller/resourceclaim).
 func DeviceClaim(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
-	full, unread := f.WholeOr(n.Node, ReservedForPod, "the claim")
+	full, unread := f.WholeOr(n.Node, say.Of(ReservedForPod), "the claim")
 	if full == nil {
 		return unread, true
 	}
@@ -43,7 +30,7 @@ func DeviceClaim(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		consumer, _ := entry.(map[string]any)
 		resource, name := evidence.Text(consumer["resource"]), evidence.Text(consumer["name"])
 		if resource != "pods" || evidence.Text(consumer["apiGroup"]) != "" {
-			blockers = append(blockers, finding.Blocker{Because: finding.Say(ReservedForObject, resource, name), Cause: reservedFor(n.Node, consumer)})
+			blockers = append(blockers, finding.Blocker{Because: say.Of(ReservedForObject, resource, name), Cause: reservedFor(n.Node, consumer)})
 			continue
 		}
 		pod, err := f.Get(evidence.Pods, n.Namespace(), name)
@@ -51,23 +38,23 @@ func DeviceClaim(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 			continue // the controller takes the reservation back
 		}
 		if err != nil {
-			return rules.Unread(n.Node, ReservedForPod, "pod "+name, err), true
+			return rules.Unread(n.Node, say.Of(ReservedForPod), "pod "+name, err), true
 		}
-		blockers = append(blockers, f.Link(finding.DraClaimReserved, ReservedForPod, evidence.Pods, pod, func() *finding.Cause {
+		blockers = append(blockers, f.Link(finding.DraClaimReserved, say.Of(ReservedForPod), evidence.Pods, pod, func() *finding.Cause {
 			return user(f, finding.DraClaimReserved, n.Node, pod, finding.Field(n.Node, "status.reservedFor", "pods/"+pod.GetName()))
 		}))
 	}
 	if len(blockers) > 0 {
 		return blockers, true
 	}
-	return f.Protected(n.Node, finding.DraClaimReserved, DeviceFree), true
+	return f.Protected(n.Node, finding.DraClaimReserved, say.Of(DeviceFree)), true
 }
 
 // user is a pod that is not being deleted and that an object waits for.
 func user(f *rules.Facts, kind finding.Kind, n graph.Node, pod *unstructured.Unstructured, first finding.Fact) *finding.Cause {
 	at := evidence.IdentityOf(evidence.Pods, "Pod", pod)
 	c := &finding.Cause{
-		Kind: kind, At: at, Key: n.Identity().String(), Verdict: finding.Stuck, Summary: finding.Say(Uses, n.Identity()),
+		Kind: kind, At: at, Key: n.Identity().String(), Verdict: finding.Stuck, Summary: say.Of(Uses, n.Identity()),
 		Evidence: []finding.Fact{
 			first,
 			finding.At(at.String(), "status.phase", evidence.Nested(pod, "status", "phase")),
@@ -75,10 +62,10 @@ func user(f *rules.Facts, kind finding.Kind, n graph.Node, pod *unstructured.Uns
 		},
 	}
 	if endsByItself(pod) {
-		c.Verdict, c.Summary = finding.Unknown, finding.Say(UsesUntilDone, n.Identity())
+		c.Verdict, c.Summary = finding.Unknown, say.Of(UsesUntilDone, n.Identity())
 		c.Evidence = append(c.Evidence, finding.At(at.String(), "spec.restartPolicy", evidence.Nested(pod, "spec", "restartPolicy")))
 	}
-	after := finding.Say(ThenDeleted, n.Identity())
+	after := say.Of(ThenDeleted, n.Identity())
 	end := End(f, pod, after, after)
 	c.Ways, c.Evidence = append(Await(pod, after), end.Ways...), append(c.Evidence, end.Evidence...)
 	return c
@@ -88,7 +75,7 @@ func user(f *rules.Facts, kind finding.Kind, n graph.Node, pod *unstructured.Uns
 func reservedFor(n graph.Node, consumer map[string]any) *finding.Cause {
 	name := evidence.Text(consumer["name"])
 	return &finding.Cause{
-		Kind: finding.DraClaimReserved, At: n.Identity(), Key: name, Verdict: finding.Unknown, Summary: finding.Say(ReservedElsewhere),
+		Kind: finding.DraClaimReserved, At: n.Identity(), Key: name, Verdict: finding.Unknown, Summary: say.Of(ReservedElsewhere),
 		Evidence: []finding.Fact{finding.Field(n, "status.reservedFor", fmt.Sprintf("%s.%s/%s", evidence.Text(consumer["resource"]), evidence.Text(consumer["apiGroup"]), name))},
 	}
 }
@@ -97,14 +84,14 @@ func reservedFor(n graph.Node, consumer map[string]any) *finding.Cause {
 func Group(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	list, err := f.List(evidence.Pods, n.Namespace())
 	if err != nil {
-		return rules.Unread(n.Node, GroupMightHave, "pods in namespace "+n.Namespace(), err), true
+		return rules.Unread(n.Node, say.Of(GroupMightHave), "pods in namespace "+n.Namespace(), err), true
 	}
 	var blockers []finding.Blocker
 	for i := range list {
 		if evidence.Nested(&list[i], "spec", "schedulingGroup", "podGroupName") != n.Name() || evidence.PodEnded(&list[i]) {
 			continue
 		}
-		blockers = append(blockers, f.Link(finding.PodGroupInUse, GroupRuns, evidence.Pods, &list[i], func() *finding.Cause {
+		blockers = append(blockers, f.Link(finding.PodGroupInUse, say.Of(GroupRuns), evidence.Pods, &list[i], func() *finding.Cause {
 			at := evidence.IdentityOf(evidence.Pods, "Pod", &list[i])
 			return user(f, finding.PodGroupInUse, n.Node, &list[i], finding.At(at.String(), "spec.schedulingGroup.podGroupName", n.Name()))
 		}))
@@ -112,5 +99,5 @@ func Group(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	if len(blockers) > 0 {
 		return blockers, true
 	}
-	return f.Protected(n.Node, finding.PodGroupInUse, GroupEnded), true
+	return f.Protected(n.Node, finding.PodGroupInUse, say.Of(GroupEnded)), true
 }

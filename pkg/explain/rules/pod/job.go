@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -27,50 +28,35 @@ var Jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: 
 // controller of kube-controller-manager, as no value does.
 const builtinJobController = "kubernetes.io/job-controller"
 
-// What a pod waits for that a Job counts.
-const (
-	NotOfAJob           finding.Word = "not of a job"
-	JobCounts           finding.Word = "job counts"
-	JobControllerCounts finding.Word = "job controller counts"
-	Jobless             finding.Word = "jobless"
-	JobGone             finding.Word = "job gone"
-	NeverCounted        finding.Word = "never counted"
-	JobManagedBy        finding.Word = "job managed by"
-	Uncountable         finding.Word = "uncountable"
-	RepairJobManager    finding.Word = "repair job manager"
-	DeleteJob           finding.Word = "delete job"
-	LostJobResult       finding.Word = "lost job result"
-)
-
 // JobTracking is a pod that its Job has still to count (pkg/controller/job).
 func JobTracking(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	ref := rules.ControllerOf(n.Node)
 	if ref != nil && (ref.Kind != "Job" || !strings.HasPrefix(ref.APIVersion, "batch/")) {
-		return []finding.Blocker{{Because: finding.Say(NotOfAJob), Cause: trackedByOther(n, ref)}}, true
+		return []finding.Blocker{{Because: say.Of(NotOfAJob), Cause: trackedByOther(n, ref)}}, true
 	}
 	if ref == nil {
-		return f.Protected(n.Node, finding.PodJobTracking, Jobless), true
+		return f.Protected(n.Node, finding.PodJobTracking, say.Of(Jobless)), true
 	}
 	job, err := f.Get(Jobs, n.Namespace(), ref.Name)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && job.GetUID() != ref.UID:
-		return f.Protected(n.Node, finding.PodJobTracking, JobGone), true
+		return f.Protected(n.Node, finding.PodJobTracking, say.Of(JobGone)), true
 	case err != nil:
-		return rules.Unread(n.Node, JobCounts, "job "+ref.Name, err), true
+		return rules.Unread(n.Node, say.Of(JobCounts), "job "+ref.Name, err), true
 	}
 	if manager := evidence.Nested(job, "spec", "managedBy"); manager != "" && manager != builtinJobController {
-		return []finding.Blocker{{Because: finding.Say(JobCounts), Cause: managedJob(n.Node, job, manager)}}, true
+		return []finding.Blocker{{Because: say.Of(JobCounts), Cause: managedJob(n.Node, job, manager)}}, true
 	}
-	return f.Protected(n.Node, finding.PodJobTracking, JobControllerCounts, n.Namespace(), ref.Name), true
+	return f.Protected(n.Node, finding.PodJobTracking, say.Of(JobControllerCounts, n.Namespace(), ref.Name)), true
 }
 
 // trackedByOther is a pod of a controller that is not a Job: the job controller
 // leaves its finalizer alone.
 func trackedByOther(n rules.Mark, ref *metav1.OwnerReference) *finding.Cause {
 	way := rules.RemoveFinalizer(n, nil)
-	way.Effect = finding.Say(Uncountable)
+	way.Effect, way.Risk = say.Of(Uncountable), finding.Disruptive
 	return &finding.Cause{
-		Kind: finding.PodJobTracking, At: n.Identity(), Key: "controller", Verdict: finding.Stuck, Summary: finding.Say(NeverCounted),
+		Kind: finding.PodJobTracking, At: n.Identity(), Key: "controller", Verdict: finding.Stuck, Summary: say.Of(NeverCounted),
 		Evidence: []finding.Fact{n.Evidence(), finding.Field(n.Node, "metadata.ownerReferences", fmt.Sprintf("controller %s %s/%s", ref.APIVersion, ref.Kind, ref.Name))},
 		Ways:     []finding.Way{way},
 	}
@@ -82,8 +68,8 @@ func managedJob(n graph.Node, job *unstructured.Unstructured, manager string) *f
 	end := finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}), DeleteJob)
 	end.Loss = finding.Lost(remedy.LosesObject, at, LostJobResult)
 	return &finding.Cause{
-		Kind: finding.PodJobTracking, At: at, Key: string(at.UID), Shared: true, Verdict: finding.Unknown, Summary: finding.Say(JobManagedBy, manager),
-		Controller: &finding.Controller{Name: finding.Plain(manager), Liveness: string(finding.Unknown)},
+		Kind: finding.PodJobTracking, At: at, Key: string(at.UID), Shared: true, Verdict: finding.Unknown, Summary: say.Of(JobManagedBy, manager),
+		Controller: &finding.Controller{Name: say.Plain(manager), Liveness: string(finding.Unknown)},
 		Evidence:   []finding.Fact{finding.At(at.String(), "spec.managedBy", manager)},
 		Ways:       []finding.Way{finding.See(remedy.YAML(at), RepairJobManager), end},
 		Own:        []finding.Fact{finding.Field(n, "metadata.finalizers", "batch.kubernetes.io/job-tracking")},

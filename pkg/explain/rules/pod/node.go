@@ -8,32 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// A node that does not report, or does not exist.
-const (
-	NodeSilent        finding.Word = "node silent"
-	NodeLeaseFresh    finding.Word = "node lease fresh"
-	NodeReportUnknown finding.Word = "node report unknown"
-	VirtualSilent     finding.Word = "virtual silent"
-	RepairNode        finding.Word = "repair node"
-	RepairVirtual     finding.Word = "repair virtual"
-	MarkOutOfService  finding.Word = "mark out of service"
-	LostWrittenTwice  finding.Word = "lost written twice"
-	TakenOut          finding.Word = "out of service"
-	MightBeTakenOut   finding.Word = "out of service, perhaps"
-	NodeIsGone        finding.Word = "node is gone"
-	NodeGoneEnds      finding.Word = "node gone, pods end"
-	NodeGoneMightEnd  finding.Word = "node gone, pods perhaps"
-	NodeGoneStays     finding.Word = "node gone, pods stay"
-	PodGCTurn         finding.Word = "pod GC turn"
-	WaitForPodGC      finding.Word = "wait for pod GC"
-	LostContainers    finding.Word = "lost containers"
 )
 
 // Silence is of a node that does not report.
@@ -43,7 +23,7 @@ type Silence struct {
 	State evidence.LeaseState
 	Lease evidence.Fact
 	// Program acts as the kubelet of a virtual node, nil for a machine.
-	Program finding.Text
+	Program say.Text
 	// OutOfService: the node is marked so that its terminating pods are deleted without it.
 	OutOfService bool
 	// Certain: it does not report for certain.
@@ -64,30 +44,24 @@ func SilenceOf(r *evidence.Reader, node *unstructured.Unstructured) *Silence {
 	}
 }
 
-// The programs that act as kubelets of virtual nodes, where a node does not name a product.
-const (
-	VirtualKubelet   finding.Word = "virtual kubelet"
-	VirtualKubeletOf finding.Word = "virtual kubelet of"
-)
-
 // Virtual names the program that acts as the kubelet of a virtual node, nil for a machine.
-func Virtual(node *unstructured.Unstructured) finding.Text {
+func Virtual(node *unstructured.Unstructured) say.Text {
 	labels := node.GetLabels()
 	switch {
 	case labels["liqo.io/type"] == "virtual-node":
-		return finding.Plain("Liqo")
+		return say.Plain("Liqo")
 	case labels["eks.amazonaws.com/compute-type"] == "fargate":
-		return finding.Plain("AWS Fargate")
+		return say.Plain("AWS Fargate")
 	}
 	for _, taint := range taints(node) {
 		if evidence.Text(taint["key"]) == "virtual-kubelet.io/provider" {
-			return finding.Say(VirtualKubeletOf, evidence.Text(taint["value"]))
+			return say.Of(VirtualKubeletOf, evidence.Text(taint["value"]))
 		}
 	}
 	if labels["type"] == "virtual-kubelet" {
-		return finding.Say(VirtualKubelet)
+		return say.Of(VirtualKubelet)
 	}
-	return nil
+	return say.Text{}
 }
 
 // outOfService reports whether a node is marked so that its terminating pods are
@@ -116,12 +90,12 @@ func nodeDown(f *rules.Facts, node *unstructured.Unstructured) *finding.Cause {
 		return nil
 	}
 	name, source := node.GetName(), s.Node.String()
-	c := &finding.Cause{Kind: finding.PodNodeNotready, At: s.Node, Key: name, Shared: true, Verdict: finding.Stuck, Summary: finding.Say(NodeSilent)}
+	c := &finding.Cause{Kind: finding.PodNodeNotready, At: s.Node, Key: name, Shared: true, Verdict: finding.Stuck, Summary: say.Of(NodeSilent)}
 	switch {
 	case s.State == evidence.LeaseFresh:
-		c.Verdict, c.Summary = finding.Unknown, finding.Say(NodeLeaseFresh)
+		c.Verdict, c.Summary = finding.Unknown, say.Of(NodeLeaseFresh)
 	case !s.Certain:
-		c.Verdict, c.Summary = finding.Unknown, finding.Say(NodeReportUnknown)
+		c.Verdict, c.Summary = finding.Unknown, say.Of(NodeReportUnknown)
 	}
 	c.Evidence = finding.Facts(s.Ready.Fact(source))
 	if !s.Ready.Since.IsZero() {
@@ -130,8 +104,8 @@ func nodeDown(f *rules.Facts, node *unstructured.Unstructured) *finding.Cause {
 	c.Evidence = append(c.Evidence, finding.Fact{Fact: s.Lease})
 	look := remedy.Look{Words: "describe node", Args: []string{name}}
 	switch {
-	case s.Program != nil:
-		c.Kind, c.Summary = finding.PodVirtualNode, finding.Say(VirtualSilent, s.Program)
+	case !s.Program.IsZero():
+		c.Kind, c.Summary = finding.PodVirtualNode, say.Of(VirtualSilent, s.Program)
 		c.Controller = &finding.Controller{Name: s.Program, Liveness: string(finding.Unknown)}
 		if lease, err := f.Get(evidence.Leases, "kube-node-lease", name); err == nil {
 			c.Controller.Evidence = []finding.Fact{finding.At("Lease/kube-node-lease/"+name, "spec.holderIdentity", evidence.Nested(lease, "spec", "holderIdentity"))}
@@ -139,8 +113,8 @@ func nodeDown(f *rules.Facts, node *unstructured.Unstructured) *finding.Cause {
 		c.Ways = []finding.Way{finding.See(look, RepairVirtual, s.Program)}
 	case s.OutOfService: // the pod garbage collector deletes its terminating pods, for which it looks every 20 seconds
 		m := f.Manager()
-		if c.Verdict, c.Summary = finding.Progressing, finding.Say(TakenOut); m.Lease != evidence.LeaseFresh {
-			c.Verdict, c.Summary = finding.Unknown, finding.Say(MightBeTakenOut)
+		if c.Verdict, c.Summary = finding.Progressing, say.Of(TakenOut); m.Lease != evidence.LeaseFresh {
+			c.Verdict, c.Summary = finding.Unknown, say.Of(MightBeTakenOut)
 		}
 		c.Evidence = append(c.Evidence, finding.At(source, "spec.taints", "node.kubernetes.io/out-of-service"), m.Shows)
 	default:
@@ -158,20 +132,20 @@ func nodeGone(f *rules.Facts, n graph.Node, node string) []finding.Blocker {
 	m := f.Manager()
 	c := &finding.Cause{
 		Kind: finding.PodNodeGone, At: evidence.Identity(evidence.Nodes, "", node), Key: node, Shared: true, Worst: true,
-		Verdict: finding.Progressing, Summary: finding.Say(NodeGoneEnds),
+		Verdict: finding.Progressing, Summary: say.Of(NodeGoneEnds),
 		Evidence: []finding.Fact{finding.At("Node/"+node, "", evidence.DoesNotExist), m.Shows},
-		Own:      []finding.Fact{finding.Field(n, "spec.nodeName", node)}, OwnWays: []finding.Way{force(n, LostContainers)},
+		Own:      []finding.Fact{finding.Field(n, "spec.nodeName", node)}, OwnWays: []finding.Way{force(n, say.Of(LostContainers))},
 	}
 	switch {
 	case len(m.Idle) > 0 && overdue:
-		c.Verdict, c.Summary = finding.Stuck, finding.Say(NodeGoneStays)
+		c.Verdict, c.Summary = finding.Stuck, say.Of(NodeGoneStays)
 	case m.Lease != evidence.LeaseFresh || overdue:
-		c.Verdict, c.Summary = finding.Unknown, finding.Say(NodeGoneMightEnd)
+		c.Verdict, c.Summary = finding.Unknown, say.Of(NodeGoneMightEnd)
 	}
-	blockers := []finding.Blocker{{Because: finding.Say(NodeIsGone, node), Cause: c}}
+	blockers := []finding.Blocker{{Because: say.Of(NodeIsGone, node), Cause: c}}
 	if len(m.Idle) > 0 {
-		return append(blockers, f.Turn(n, finding.Kind{}, finding.Say(PodGCTurn), overdue))
+		return append(blockers, f.Turn(n, finding.Kind{}, say.Of(PodGCTurn), overdue))
 	}
-	c.Ways = []finding.Way{{Effect: finding.Say(WaitForPodGC)}}
+	c.Ways = []finding.Way{{Effect: say.Of(WaitForPodGC)}}
 	return blockers
 }

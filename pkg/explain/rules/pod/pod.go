@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -22,35 +23,6 @@ import (
 // Pods past their deletion: pkg/kubelet (SyncTerminatingPod,
 // PodCouldHaveRunningContainers)
 // and pkg/controller/podgc.
-
-// What a terminating pod waits for.
-const (
-	WaitsForKubelet   finding.Word = "waits for kubelet"
-	WaitsForKubeletOn finding.Word = "waits for kubelet on"
-	MirrorsStatic     finding.Word = "mirrors static"
-	MirrorIsRemade    finding.Word = "mirror is remade"
-	MoveManifest      finding.Word = "move manifest"
-	WithoutNode       finding.Word = "without node"
-	InGracePeriod     finding.Word = "in grace period"
-	EndsAboutNow      finding.Word = "ends about now"
-	KubeletRejected   finding.Word = "kubelet rejected"
-	MightBeRejected   finding.Word = "kubelet might be rejected"
-	SeeKubelet        finding.Word = "see kubelet"
-	RemoveFromAPI     finding.Word = "remove from API"
-	LostOnNode        finding.Word = "lost on node"
-	IsRunning         finding.Word = "is running"
-	DeletionUnseen    finding.Word = "deletion unseen"
-	SandboxRemoved    finding.Word = "sandbox removed"
-)
-
-// What a kubelet that reports has not done with a pod, for how long, and the program of a virtual node.
-const (
-	ContainersRun finding.Word = "containers run"
-	TeardownFails finding.Word = "teardown fails"
-	Leftovers     finding.Word = "leftovers"
-	ByVirtual     finding.Word = "by virtual"
-	NothingRuns   finding.Word = "nothing runs"
-)
 
 // How long a kubelet may take after the grace period, and how long it may take
 // to clean up when the containers have ended.
@@ -71,30 +43,30 @@ func Terminating(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	full, err := f.Whole(n.Node)
 	switch {
 	case apierrors.IsNotFound(err):
-		return []finding.Blocker{{Because: finding.Say(rules.Deleted)}}, true
+		return []finding.Blocker{{Because: say.Of(rules.Deleted)}}, true
 	case err != nil && f.Now.Before(end):
-		return grace(n.Node, nil, InGracePeriod, end), true
+		return grace(n.Node, nil, say.Of(InGracePeriod), end), true
 	case err != nil:
-		return rules.Unread(n.Node, WaitsForKubelet, "the pod", err), true
+		return rules.Unread(n.Node, say.Of(WaitsForKubelet), "the pod", err), true
 	case f.Now.Before(end):
 		return inGrace(f, n.Node, full, end), true
 	}
 	if _, mirror := full.GetAnnotations()["kubernetes.io/config.mirror"]; mirror {
-		return []finding.Blocker{{Because: finding.Say(MirrorsStatic), Cause: mirrored(n.Node, full)}}, true
+		return []finding.Blocker{{Because: say.Of(MirrorsStatic), Cause: mirrored(n.Node, full)}}, true
 	}
 	node := evidence.Nested(full, "spec", "nodeName")
 	if node == "" {
-		return []finding.Blocker{f.Turn(n.Node, finding.PodUnscheduled, finding.Say(WithoutNode), f.Now.Sub(end) > podGCDelay)}, true
+		return []finding.Blocker{f.Turn(n.Node, finding.PodUnscheduled, say.Of(WithoutNode), f.Now.Sub(end) > podGCDelay)}, true
 	}
 	machine, err := f.Get(evidence.Nodes, "", node)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nodeGone(f, n.Node, node), true
 	case err != nil:
-		return rules.Unread(n.Node, WaitsForKubelet, "node "+node, err), true
+		return rules.Unread(n.Node, say.Of(WaitsForKubelet), "node "+node, err), true
 	}
 	if c := nodeDown(f, machine); c != nil {
-		return []finding.Blocker{{Because: finding.Say(WaitsForKubeletOn, node), Cause: c}}, true
+		return []finding.Blocker{{Because: say.Of(WaitsForKubeletOn, node), Cause: c}}, true
 	}
 	return append(kubelet(f, n.Node, full, machine), kubeletRefused(f, n.Node)...), true
 }
@@ -110,11 +82,11 @@ func inGrace(f *rules.Facts, n graph.Node, full *unstructured.Unstructured, end 
 		}
 		if err == nil {
 			if c := nodeDown(f, node); c != nil && c.Verdict == finding.Stuck {
-				return []finding.Blocker{{Because: finding.Say(WaitsForKubeletOn, name), Cause: c}}
+				return []finding.Blocker{{Because: say.Of(WaitsForKubeletOn, name), Cause: c}}
 			}
 		}
 	}
-	return grace(n, full, InGracePeriod, end)
+	return grace(n, full, say.Of(InGracePeriod), end)
 }
 
 // kubeletRefused is a pod whose status the kubelet cannot write, or which the kubelet cannot delete.
@@ -127,18 +99,18 @@ func kubeletRefused(f *rules.Facts, n graph.Node) []finding.Blocker {
 		switch {
 		case c == nil:
 		case c.Verdict == finding.Stuck:
-			blockers = append(blockers, finding.Blocker{Because: finding.Say(KubeletRejected), Cause: c})
+			blockers = append(blockers, finding.Blocker{Because: say.Of(KubeletRejected), Cause: c})
 		default:
-			blockers = append(blockers, finding.Blocker{Because: finding.Say(MightBeRejected), Cause: c})
+			blockers = append(blockers, finding.Blocker{Because: say.Of(MightBeRejected), Cause: c})
 		}
 	}
 	return blockers
 }
 
 // grace is a pod that is in time.
-func grace(n graph.Node, full *unstructured.Unstructured, summary finding.Word, until time.Time) []finding.Blocker {
+func grace(n graph.Node, full *unstructured.Unstructured, summary say.Text, until time.Time) []finding.Blocker {
 	c := &finding.Cause{
-		Kind: finding.PodGrace, At: n.Identity(), Verdict: finding.Progressing, Until: until, Summary: finding.Say(summary),
+		Kind: finding.PodGrace, At: n.Identity(), Verdict: finding.Progressing, Until: until, Summary: summary,
 		Evidence: []finding.Fact{
 			finding.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
 			finding.Field(n, "metadata.deletionGracePeriodSeconds", fmt.Sprint(*n.Object().DeletionGracePeriodSeconds)),
@@ -148,7 +120,7 @@ func grace(n graph.Node, full *unstructured.Unstructured, summary finding.Word, 
 		names, _ := containers(full)
 		c.Evidence = append(c.Evidence, running(n, names)...)
 	}
-	return []finding.Blocker{{Because: finding.Say(WaitsForKubelet), Cause: c}}
+	return []finding.Blocker{{Because: say.Of(WaitsForKubelet), Cause: c}}
 }
 
 // running are the containers of a pod that run.
@@ -161,9 +133,9 @@ func running(n graph.Node, names []string) []finding.Fact {
 }
 
 // force removes a pod's object without asking its kubelet.
-func force(n graph.Node, leaks finding.Word) finding.Way {
+func force(n graph.Node, leaks say.Text) finding.Way {
 	way := finding.Does(remedy.DeleteOf(n.Identity(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), RemoveFromAPI)
-	way.Loss = finding.Lost(remedy.Leaks, n.Identity(), leaks)
+	way.Loss = []finding.Loss{{Loss: remedy.Loss{Kind: remedy.Leaks, Object: n.Identity()}, Says: leaks}}
 	return way
 }
 
@@ -177,7 +149,7 @@ func kubelet(f *rules.Facts, n graph.Node, full, machine *unstructured.Unstructu
 	}
 	over := f.Now.Sub(end)
 	if over <= delay {
-		return grace(n, full, EndsAboutNow, end.Add(delay))
+		return grace(n, full, say.Of(EndsAboutNow), end.Add(delay))
 	}
 	failures := rules.Warnings(f.Reader, n, "FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
 	kind, state := finding.PodKubeletKill, ContainersRun
@@ -188,7 +160,7 @@ func kubelet(f *rules.Facts, n graph.Node, full, machine *unstructured.Unstructu
 		kind, state = finding.PodVolumes, Leftovers
 	}
 	program := Virtual(machine)
-	if program != nil {
+	if !program.IsZero() {
 		kind, state = finding.PodVirtualNode, ByVirtual
 	}
 	node := evidence.Nested(full, "spec", "nodeName")
@@ -200,17 +172,17 @@ func kubelet(f *rules.Facts, n graph.Node, full, machine *unstructured.Unstructu
 		verdict = finding.Unknown // the node's conditions may be frozen
 	}
 	c := &finding.Cause{
-		Kind: kind, At: n.Identity(), Verdict: verdict, Summary: finding.Say(state, duration.HumanDuration(over), program),
+		Kind: kind, At: n.Identity(), Verdict: verdict, Summary: say.Of(state, duration.HumanDuration(over), program),
 		Evidence: append([]finding.Fact{
 			finding.Field(n, "metadata.deletionTimestamp", end.UTC().Format(time.RFC3339)), finding.Field(n, "spec.nodeName", node),
 		}, running(n, names)...),
-		Ways: []finding.Way{finding.See(remedy.Look{Words: "describe pod", Of: n.Identity(), Args: []string{n.Name()}}, SeeKubelet), force(n, LostOnNode)},
+		Ways: []finding.Way{finding.See(remedy.Look{Words: "describe pod", Of: n.Identity(), Args: []string{n.Name()}}, SeeKubelet), force(n, say.Of(LostOnNode))},
 	}
 	if len(names) == 0 {
 		c.Evidence = append(c.Evidence, finding.Field(n, "status.containerStatuses", evidence.Number(ended, "ended container")))
 	}
 	c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), finding.Fact{Fact: lease})
-	return []finding.Blocker{{Because: finding.Say(WaitsForKubelet), Cause: c}}
+	return []finding.Blocker{{Because: say.Of(WaitsForKubelet), Cause: c}}
 }
 
 // kubeletEvidence says how far the kubelet has come: whether it has seen the deletion, whether it has removed the sandbox,
@@ -265,11 +237,11 @@ func containers(pod *unstructured.Unstructured) (running []string, ended int) {
 func mirrored(n graph.Node, full *unstructured.Unstructured) *finding.Cause {
 	node := evidence.Nested(full, "spec", "nodeName")
 	return &finding.Cause{
-		Kind: finding.PodMirror, At: n.Identity(), Verdict: finding.Stuck, Summary: finding.Say(MirrorIsRemade),
+		Kind: finding.PodMirror, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(MirrorIsRemade),
 		Evidence: []finding.Fact{
 			finding.Field(n, "metadata.annotations[kubernetes.io/config.mirror]", full.GetAnnotations()["kubernetes.io/config.mirror"]),
 			finding.Field(n, "spec.nodeName", node),
 		},
-		Ways: []finding.Way{{Effect: finding.Say(MoveManifest, node)}},
+		Ways: []finding.Way{{Effect: say.Of(MoveManifest, node), Risk: finding.Disruptive}},
 	}
 }

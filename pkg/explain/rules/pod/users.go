@@ -10,25 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// What ends a pod, and what may become of it.
-const (
-	AwaitPod       finding.Word = "await pod"
-	DeletePod      finding.Word = "delete pod"
-	ScaleToZero    finding.Word = "scale to zero"
-	LostClaims     finding.Word = "lost claims"
-	MightRecreate  finding.Word = "might recreate"
-	MightScaleUp   finding.Word = "might scale up"
-	NodeMissing    finding.Word = "lingers, no node"
-	NodeUnread     finding.Word = "lingers, node unread"
-	KubeletUnknown finding.Word = "lingers, node uncertain"
-	KubeletSilent  finding.Word = "lingers, node silent"
 )
 
 // Ending is a way to end a pod, with what else shows what becomes of it.
@@ -39,7 +26,7 @@ type Ending struct {
 
 // End returns the ways to end a pod, with what follows for the object that waits for it: after this pod, and after all
 // pods of its workload. One that is recreated is ended by its workload alone. What a running pod does is lost with it.
-func End(f *rules.Facts, pod *unstructured.Unstructured, after, afterAll finding.Text) Ending {
+func End(f *rules.Facts, pod *unstructured.Unstructured, after, afterAll say.Text) Ending {
 	if maker, found := Maker(f, pod); found {
 		return Ending{Ways: []finding.Way{ScaleDown(f.Reader, maker, afterAll)}}
 	}
@@ -50,7 +37,7 @@ func End(f *rules.Facts, pod *unstructured.Unstructured, after, afterAll finding
 }
 
 // might says what the controller of an object might do, nothing without one.
-func might(effect finding.Text, controller *metav1.OwnerReference, do finding.Word) finding.Text {
+func might(effect say.Text, controller *metav1.OwnerReference, do string) say.Text {
 	if controller == nil {
 		return effect
 	}
@@ -58,7 +45,7 @@ func might(effect finding.Text, controller *metav1.OwnerReference, do finding.Wo
 }
 
 // Await waits for a pod that works until it is done, if it is one.
-func Await(pod *unstructured.Unstructured, after finding.Text) []finding.Way {
+func Await(pod *unstructured.Unstructured, after say.Text) []finding.Way {
 	if !endsByItself(pod) || evidence.PodEnded(pod) {
 		return nil
 	}
@@ -77,7 +64,7 @@ func endsByItself(pod *unstructured.Unstructured) bool {
 func Lingers(r *evidence.Reader, pod *unstructured.Unstructured, way finding.Way) Ending {
 	name := evidence.Nested(pod, "spec", "nodeName")
 	e := Ending{Ways: []finding.Way{way}}
-	says := func(w finding.Word, shown ...finding.Fact) Ending {
+	says := func(w string, shown ...finding.Fact) Ending {
 		e.Ways[0].Effect, e.Evidence = way.Effect.And(w, name), shown
 		return e
 	}
@@ -95,7 +82,7 @@ func Lingers(r *evidence.Reader, pod *unstructured.Unstructured, way finding.Way
 	switch {
 	case silence == nil:
 		return e
-	case silence.Certain && (silence.Program != nil || !silence.OutOfService):
+	case silence.Certain && (!silence.Program.IsZero() || !silence.OutOfService):
 		return says(KubeletSilent, finding.Fact{Fact: silence.Ready.Fact(silence.Node.String())})
 	}
 	return says(KubeletUnknown, finding.Fact{Fact: silence.Ready.Fact(silence.Node.String())})
@@ -103,7 +90,7 @@ func Lingers(r *evidence.Reader, pod *unstructured.Unstructured, way finding.Way
 
 // ScaleDown ends all pods of a workload, which is then out of service. A StatefulSet might delete the claims of all of
 // them with them.
-func ScaleDown(r *evidence.Reader, maker graph.Node, afterAll finding.Text) finding.Way {
+func ScaleDown(r *evidence.Reader, maker graph.Node, afterAll say.Text) finding.Way {
 	id := maker.Identity()
 	full, err := r.Whole(maker)
 	if err != nil { // what else goes with its pods could not be read
@@ -118,7 +105,7 @@ func ScaleDown(r *evidence.Reader, maker graph.Node, afterAll finding.Text) find
 	op := remedy.ScaleOf(id, remedy.Replicas{Current: replicas})
 	way := finding.Does(op, ScaleToZero, id, afterAll)
 	if evidence.Nested(full, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete" {
-		way.Loss = []finding.Loss{{Loss: remedy.Loss{Kind: remedy.LosesData, Unsure: true}, Says: finding.Say(LostClaims)}}
+		way.Loss = []finding.Loss{{Loss: remedy.Loss{Kind: remedy.LosesData, Unsure: true}, Says: say.Of(LostClaims)}}
 	} else {
 		back := remedy.ScaleOf(id, remedy.Replicas{Wanted: replicas})
 		way.Op.Back = &back

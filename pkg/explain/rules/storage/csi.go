@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -22,35 +23,6 @@ import (
 // Attachments and storage of CSI drivers: pkg/controller/volume/attachdetach, and
 // kubernetes-csi/external-attacher and external-provisioner.
 
-// What drivers have to do.
-const (
-	VolumeAttached    finding.Word = "volume attached"
-	DetachUndone      finding.Word = "detach undone"
-	DetachFails       finding.Word = "detach fails"
-	StorageLeft       finding.Word = "storage left"
-	StorageUndone     finding.Word = "storage undone"
-	StorageFails      finding.Word = "storage fails"
-	TheDriver         finding.Word = "driver"
-	TheCSIDriver      finding.Word = "CSI driver"
-	FromNode          finding.Word = "from node"
-	DetachFromNodes   finding.Word = "detach from nodes"
-	StillAttachedTo   finding.Word = "still attached to"
-	NoLeases          finding.Word = "no leases"
-	SecretMissing     finding.Word = "secret missing"
-	WaitsForRelease   finding.Word = "waits for release"
-	NothingToDelete   finding.Word = "nothing to delete"
-	StorageKept       finding.Word = "storage kept"
-	ProtectionLeft    finding.Word = "protection left"
-	ReleaseVolume     finding.Word = "release volume"
-	LostVolume        finding.Word = "lost volume"
-	SeePods           finding.Word = "see pods"
-	RepairAttacher    finding.Word = "repair attacher"
-	RepairProvisioner finding.Word = "repair provisioner"
-	KeepStorage       finding.Word = "keep storage"
-	LostStorage       finding.Word = "lost storage"
-	LostAttachment    finding.Word = "lost attachment"
-)
-
 var (
 	attachments    = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"}
 	csiDrivers     = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
@@ -59,17 +31,17 @@ var (
 )
 
 // undone says that a controller has not done its task, or fails to.
-func undone(not, fails finding.Word, failure string, controller any) finding.Text {
+func undone(not, fails string, failure string, controller any) say.Text {
 	if failure != "" {
-		return finding.Say(fails, controller)
+		return say.Of(fails, controller)
 	}
-	return finding.Say(not, controller)
+	return say.Of(not, controller)
 }
 
 // Attachment is a VolumeAttachment: its driver has to detach the volume from
 // the node.
 func Attachment(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
-	full, unread := f.WholeOr(n.Node, VolumeAttached, "the attachment")
+	full, unread := f.WholeOr(n.Node, say.Of(VolumeAttached), "the attachment")
 	if full == nil {
 		return unread, true
 	}
@@ -77,7 +49,7 @@ func Attachment(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	attached, _, _ := unstructured.NestedBool(full.Object, "status", "attached")
 	failure := evidence.Nested(full, "status", "detachError", "message")
 	c := &finding.Cause{
-		Kind: finding.VaDetach, At: n.Identity(), Summary: undone(DetachUndone, DetachFails, failure, finding.Say(TheDriver, driver)).And(FromNode, node),
+		Kind: finding.VaDetach, At: n.Identity(), Summary: undone(DetachUndone, DetachFails, failure, say.Of(TheDriver, driver)).And(FromNode, node),
 		Evidence: []finding.Fact{n.Evidence(), finding.Field(n.Node, "status.attached", fmt.Sprint(attached))},
 	}
 	if failure != "" {
@@ -89,7 +61,7 @@ func Attachment(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		finding.See(remedy.Get("volumeattachments,csidrivers,csinodes"), RepairAttacher, driver),
 		rules.RemoveFinalizer(n, finding.Lost(remedy.CorruptsData, graph.Identity{}, LostAttachment)),
 	}
-	return []finding.Blocker{{Because: finding.Say(VolumeAttached), Cause: c}}, true
+	return []finding.Blocker{{Because: say.Of(VolumeAttached), Cause: c}}, true
 }
 
 // dashed is how the sidecars of CSI drivers make names of a driver's name.
@@ -119,7 +91,7 @@ func nodeEvidence(r *evidence.Reader, node string) []finding.Fact {
 // in the namespace of the driver, which nothing names: of several the one that was renewed last counts, the others are
 // left over. evidence.LeaseStale means that its holder does not run, either.
 func driverOf(f *rules.Facts, c *finding.Cause, driver, leaseName string) evidence.LeaseState {
-	by := &finding.Controller{Name: finding.Say(TheCSIDriver, driver), Liveness: string(finding.Unknown)}
+	by := &finding.Controller{Name: say.Of(TheCSIDriver, driver), Liveness: string(finding.Unknown)}
 	c.Controller, c.Driver = by, driver
 	if _, err := f.Get(csiDrivers, "", driver); apierrors.IsNotFound(err) {
 		by.Evidence = append(by.Evidence, finding.At("CSIDriver/"+driver, "", evidence.DoesNotExist))
@@ -151,12 +123,12 @@ func renewTime(lease *unstructured.Unstructured) time.Time {
 func AttachedVolume(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	list, err := f.List(attachments, "")
 	if err != nil {
-		return rules.Unread(n.Node, DetachFromNodes, "volumeattachments.storage.k8s.io", err), true
+		return rules.Unread(n.Node, say.Of(DetachFromNodes), "volumeattachments.storage.k8s.io", err), true
 	}
 	var blockers []finding.Blocker
 	for i := range list {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeName") == n.Name() {
-			blockers = append(blockers, f.Link(finding.VaDetach, DetachFromNodes, attachments, &list[i], func() *finding.Cause { return stillAttached(f, n.Node, &list[i]) }))
+			blockers = append(blockers, f.Link(finding.VaDetach, say.Of(DetachFromNodes), attachments, &list[i], func() *finding.Cause { return stillAttached(f, n.Node, &list[i]) }))
 		}
 	}
 	return blockers, len(blockers) > 0
@@ -168,7 +140,7 @@ func stillAttached(f *rules.Facts, volume graph.Node, attachment *unstructured.U
 	at := evidence.IdentityOf(attachments, "VolumeAttachment", attachment)
 	node := evidence.Nested(attachment, "spec", "nodeName")
 	return &finding.Cause{
-		Kind: finding.VaDetach, At: at, Verdict: finding.Unknown, Summary: finding.Say(StillAttachedTo, volume.Name(), node),
+		Kind: finding.VaDetach, At: at, Verdict: finding.Unknown, Summary: say.Of(StillAttachedTo, volume.Name(), node),
 		Evidence: append([]finding.Fact{
 			finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet),
 			finding.At(at.String(), "spec.nodeName", node),
@@ -179,14 +151,14 @@ func stillAttached(f *rules.Facts, volume graph.Node, attachment *unstructured.U
 
 // Provisioned is a PersistentVolume whose storage has to be deleted first.
 func Provisioned(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
-	full, unread := f.WholeOr(n.Node, StorageLeft, "the volume")
+	full, unread := f.WholeOr(n.Node, say.Of(StorageLeft), "the volume")
 	if full == nil {
 		return unread, true
 	}
 	phase := evidence.Nested(full, "status", "phase")
 	policy, _ := evidence.ReclaimPolicy(full)
 	if phase == "Bound" {
-		return []finding.Blocker{{Symptom: finding.PvProvisioner, Because: finding.Say(WaitsForRelease)}}, true
+		return []finding.Blocker{{Symptom: finding.PvProvisioner, Because: say.Of(WaitsForRelease)}}, true
 	}
 	driver := evidence.DriverOf(full)
 	failure := evidence.Nested(full, "status", "message")
@@ -204,19 +176,19 @@ func Provisioned(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	lease := driverOf(f, c, driver, dashed(driver))
 	rules.Judge(f.Reader, c, n.Node, failure+rules.Lasting(f.Reader, n.Node), lease)
 	if policy == "Retain" {
-		c.Summary, c.Evidence = finding.Say(ProtectionLeft, driver), append(c.Evidence, finding.FieldSays(n.Node, "spec.persistentVolumeReclaimPolicy", NothingToDelete))
+		c.Summary, c.Evidence = say.Of(ProtectionLeft, driver), append(c.Evidence, finding.FieldSays(n.Node, "spec.persistentVolumeReclaimPolicy", NothingToDelete))
 		c.Ways = []finding.Way{
 			finding.See(remedy.Describe(n.Identity()), ReleaseVolume, driver),
 			rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, LostVolume)),
 		}
-		return []finding.Blocker{{Because: finding.Say(StorageKept), Cause: c}}, true
+		return []finding.Blocker{{Because: say.Of(StorageKept), Cause: c}}, true
 	}
 	c.Ways = []finding.Way{
 		finding.See(remedy.Describe(n.Identity()), RepairProvisioner, driver),
 		keepVolume(n.Identity(), policy, KeepStorage),
 		rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, LostStorage)),
 	}
-	return []finding.Blocker{{Because: finding.Say(StorageLeft), Cause: c}}, true
+	return []finding.Blocker{{Because: say.Of(StorageLeft), Cause: c}}, true
 }
 
 // missingParts names objects that a driver needs to delete a volume and that do not exist.

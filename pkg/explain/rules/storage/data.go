@@ -3,20 +3,15 @@
 package storage
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// What becomes of data. KeepData has the volume and its size, KeepBehind the same of a volume that is being deleted.
-const (
-	LostData    finding.Word = "lost data"
-	LostUnknown finding.Word = "lost unknown"
-	KeepData    finding.Word = "keep data"
-	KeepBehind  finding.Word = "keep data behind"
 )
 
 // stored says what happens to the data of a claim when that is deleted.
@@ -29,7 +24,7 @@ type stored struct {
 
 // unknown is data of which it is not known whether it is lost.
 func unknown() stored {
-	return stored{lost: &finding.Loss{Loss: remedy.Loss{Kind: remedy.LosesData, Unsure: true}, Says: finding.Say(LostUnknown)}}
+	return stored{lost: &finding.Loss{Loss: remedy.Loss{Kind: remedy.LosesData, Unsure: true}, Says: say.Of(LostUnknown)}}
 }
 
 // dataOf finds out what is lost with a claim: nothing when it has no volume, or one whose reclaim policy is Retain.
@@ -57,11 +52,12 @@ func dataOn(volume *unstructured.Unstructured) stored {
 	size := evidence.Nested(volume, "spec", "capacity", "storage")
 	switch policy, destroys := evidence.ReclaimPolicy(volume); {
 	case destroys:
-		keep := keepVolume(at, policy, KeepData, at, size)
+		known := cmp.Or(size, UnknownSize)
+		keep := keepVolume(at, policy, KeepData, at, known)
 		if volume.GetDeletionTimestamp() != nil {
-			keep.Effect[0].Word = KeepBehind
+			keep.Effect = say.Of(KeepBehind, at, known)
 		}
-		return stored{lost: &finding.Loss{Loss: remedy.Loss{Kind: remedy.LosesData, Object: at, Size: size}, Says: finding.Say(LostData, size, at)}, keep: &keep}
+		return stored{lost: &finding.Loss{Loss: remedy.Loss{Kind: remedy.LosesData, Object: at, Size: size}, Says: say.Of(LostData, cmp.Or(size, AllOf), at)}, keep: &keep}
 	case policy == "":
 		return unknown()
 	}
@@ -69,7 +65,7 @@ func dataOn(volume *unstructured.Unstructured) stored {
 }
 
 // keepVolume changes the reclaim policy of a volume.
-func keepVolume(at graph.Identity, policy string, w finding.Word, args ...any) finding.Way {
+func keepVolume(at graph.Identity, policy string, w string, args ...any) finding.Way {
 	way := finding.Does(remedy.RetainOf(at, policy), w, args...)
 	way.Keeps = true
 	return way

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -18,32 +19,6 @@ import (
 // Snapshots, copies and classes of volumes: kubernetes-csi/external-snapshotter and
 // external-provisioner, pkg/controller/volume/vacprotection.
 
-// What snapshots, copies and classes wait for.
-const (
-	MightBeSnapshotted finding.Word = "might be snapshotted"
-	IsSnapshotted      finding.Word = "is snapshotted"
-	SnapshotIncomplete finding.Word = "snapshot incomplete"
-	MightBeCopied      finding.Word = "might be copied"
-	IsCopied           finding.Word = "is copied"
-	CopyIncomplete     finding.Word = "copy incomplete"
-	FilledByDriver     finding.Word = "filled by driver"
-	ContentsFirst      finding.Word = "contents first"
-	SnapshotLeft       finding.Word = "snapshot left"
-	SnapshotUndone     finding.Word = "snapshot undone"
-	SnapshotFails      finding.Word = "snapshot fails"
-	CompleteCopy       finding.Word = "complete copy"
-	AbandonCopy        finding.Word = "abandon copy"
-	RepairSnapshotter  finding.Word = "repair snapshotter"
-	MightBeUsed        finding.Word = "might be used"
-	IsUsed             finding.Word = "is used"
-	ClassUnused        finding.Word = "class unused"
-	ClassKept          finding.Word = "class kept"
-	ClassChanging      finding.Word = "class changing"
-	AwaitClass         finding.Word = "await class"
-	ChooseClass        finding.Word = "choose class"
-	EndClassUser       finding.Word = "end class user"
-)
-
 const snapshotGroup = "snapshot.storage.k8s.io"
 
 var (
@@ -52,7 +27,7 @@ var (
 )
 
 // copying is a snapshot or a copy that is not complete. It blocks its source until its controller has completed it.
-func copying(f *rules.Facts, kind finding.Kind, n graph.Node, user *unstructured.Unstructured, at graph.Identity, summary finding.Text, path string) *finding.Cause {
+func copying(f *rules.Facts, kind finding.Kind, n graph.Node, user *unstructured.Unstructured, at graph.Identity, summary say.Text, path string) *finding.Cause {
 	c := &finding.Cause{
 		Kind: kind, At: at, Key: n.Identity().String(), Verdict: finding.Unknown, Summary: summary,
 		Evidence: []finding.Fact{finding.At(at.String(), path, n.Name())},
@@ -92,7 +67,7 @@ func SnapshotSource(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	}
 	list, err := f.List(resource, n.Namespace())
 	if err != nil {
-		return rules.Unread(n.Node, MightBeSnapshotted, snapshots.String(), err), true
+		return rules.Unread(n.Node, say.Of(MightBeSnapshotted), snapshots.String(), err), true
 	}
 	var blockers []finding.Blocker
 	for i := range list {
@@ -100,9 +75,9 @@ func SnapshotSource(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeClaimName") != n.Name() || ready {
 			continue
 		}
-		blockers = append(blockers, f.Link(finding.PvcSnapshotSource, IsSnapshotted, resource, &list[i], func() *finding.Cause {
+		blockers = append(blockers, f.Link(finding.PvcSnapshotSource, say.Of(IsSnapshotted), resource, &list[i], func() *finding.Cause {
 			at := evidence.IdentityOf(resource, "VolumeSnapshot", &list[i])
-			return copying(f, finding.PvcSnapshotSource, n.Node, &list[i], at, finding.Say(SnapshotIncomplete, n.Name()), "spec.source.persistentVolumeClaimName")
+			return copying(f, finding.PvcSnapshotSource, n.Node, &list[i], at, say.Of(SnapshotIncomplete, n.Name()), "spec.source.persistentVolumeClaimName")
 		}))
 	}
 	return blockers, len(blockers) > 0
@@ -129,16 +104,16 @@ func copied(symptom finding.Kind, kind string) rules.Rule {
 	return func(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		list, err := f.List(evidence.Claims, n.Namespace())
 		if err != nil {
-			return rules.Unread(n.Node, MightBeCopied, "claims in namespace "+n.Namespace(), err), true
+			return rules.Unread(n.Node, say.Of(MightBeCopied), "claims in namespace "+n.Namespace(), err), true
 		}
 		var blockers []finding.Blocker
 		for i := range list {
 			if !dataSource(&list[i], kind, n.Name()) || evidence.Nested(&list[i], "status", "phase") == "Bound" {
 				continue
 			}
-			blockers = append(blockers, f.Link(symptom, IsCopied, evidence.Claims, &list[i], func() *finding.Cause {
+			blockers = append(blockers, f.Link(symptom, say.Of(IsCopied), evidence.Claims, &list[i], func() *finding.Cause {
 				at := evidence.IdentityOf(evidence.Claims, "PersistentVolumeClaim", &list[i])
-				return copying(f, symptom, n.Node, &list[i], at, finding.Say(CopyIncomplete, n.Identity()), "spec.dataSource.name")
+				return copying(f, symptom, n.Node, &list[i], at, say.Of(CopyIncomplete, n.Identity()), "spec.dataSource.name")
 			}))
 		}
 		return blockers, len(blockers) > 0
@@ -161,11 +136,11 @@ func SnapshotContent(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	case apierrors.IsNotFound(err):
 		return nil, false
 	case err != nil:
-		return rules.Unread(n.Node, ContentsFirst, "content "+name, err), true
+		return rules.Unread(n.Node, say.Of(ContentsFirst), "content "+name, err), true
 	case content.GetDeletionTimestamp() == nil:
 		return nil, false // the snapshot controller deletes it
 	}
-	return []finding.Blocker{f.Link(finding.SnapshotClone, ContentsFirst, resource, content, func() *finding.Cause {
+	return []finding.Blocker{f.Link(finding.SnapshotClone, say.Of(ContentsFirst), resource, content, func() *finding.Cause {
 		return contentFails(f, evidence.IdentityOf(resource, "VolumeSnapshotContent", content), content, n.Node)
 	})}, true
 }
@@ -176,7 +151,7 @@ func ContentOfSnapshot(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	if err != nil || evidence.Nested(full, "status", "error", "message") == "" {
 		return nil, false
 	}
-	return []finding.Blocker{{Because: finding.Say(SnapshotLeft), Cause: contentFails(f, n.Identity(), full, n.Node)}}, true
+	return []finding.Blocker{{Because: say.Of(SnapshotLeft), Cause: contentFails(f, n.Identity(), full, n.Node)}}, true
 }
 
 // contentFails is a snapshot content that its driver fails at.
@@ -211,7 +186,7 @@ func AttributesClass(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	} {
 		list, err := f.List(kind.resource, "")
 		if err != nil {
-			return rules.Unread(n.Node, MightBeUsed, kind.resource.Resource, err), true
+			return rules.Unread(n.Node, say.Of(MightBeUsed), kind.resource.Resource, err), true
 		}
 		for i := range list {
 			for _, path := range kind.paths {
@@ -219,7 +194,7 @@ func AttributesClass(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 					continue
 				}
 				at := evidence.IdentityOf(kind.resource, kind.kind, &list[i])
-				blockers = append(blockers, f.Link(finding.VacInUse, IsUsed, kind.resource, &list[i], func() *finding.Cause {
+				blockers = append(blockers, f.Link(finding.VacInUse, say.Of(IsUsed), kind.resource, &list[i], func() *finding.Cause {
 					return classUser(f, n.Node, at, path, nextClass(f.Reader, &list[i], n.Name()))
 				}))
 				break
@@ -227,7 +202,7 @@ func AttributesClass(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		}
 	}
 	if len(blockers) == 0 {
-		return f.Protected(n.Node, finding.VacInUse, ClassUnused), true
+		return f.Protected(n.Node, finding.VacInUse, say.Of(ClassUnused)), true
 	}
 	return blockers, true
 }
@@ -252,12 +227,12 @@ func nextClass(r *evidence.Reader, user *unstructured.Unstructured, class string
 // next one.
 func classUser(f *rules.Facts, class graph.Node, at graph.Identity, path []string, next string) *finding.Cause {
 	c := &finding.Cause{
-		Kind: finding.VacInUse, At: at, Key: class.Identity().String(), Verdict: finding.Stuck, Summary: finding.Say(ClassKept, class.Name()),
+		Kind: finding.VacInUse, At: at, Key: class.Identity().String(), Verdict: finding.Stuck, Summary: say.Of(ClassKept, class.Name()),
 		Evidence: []finding.Fact{finding.At(at.String(), path[0]+"."+path[len(path)-1], class.Name()), finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet)},
 		Ways:     []finding.Way{finding.See(remedy.Get("volumeattributesclasses"), ChooseClass)},
 	}
 	if next != "" {
-		c.Verdict, c.Summary = finding.Unknown, finding.Say(ClassChanging, class.Name(), next)
+		c.Verdict, c.Summary = finding.Unknown, say.Of(ClassChanging, class.Name(), next)
 		c.Ways = []finding.Way{finding.See(remedy.Describe(at), AwaitClass)}
 		return c
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -21,36 +22,13 @@ import (
 
 // Claims and volumes: pkg/controller/volume/pvcprotection and pvprotection.
 
-// What claims and volumes wait for.
-const (
-	MightHaveUsers    finding.Word = "might have users"
-	UsedByEnding      finding.Word = "used by ending"
-	UsedByPod         finding.Word = "used by pod"
-	ClaimUnused       finding.Word = "claim unused"
-	ClaimUsed         finding.Word = "claim used"
-	ClaimReleased     finding.Word = "claim released"
-	ClaimDeletable    finding.Word = "claim deletable"
-	ClaimUnprotected  finding.Word = "claim unprotected"
-	ClaimUsedByOne    finding.Word = "claim used by one"
-	ClaimUsedByMore   finding.Word = "claim used by more"
-	DeleteFinishedJob finding.Word = "delete finished job"
-	RenewPod          finding.Word = "renew pod"
-	MightBeBound      finding.Word = "might be bound"
-	IsBound           finding.Word = "is bound"
-	BoundTo           finding.Word = "bound to"
-	Unbound           finding.Word = "unbound"
-	ClaimGone         finding.Word = "claim gone"
-	ClaimBinds        finding.Word = "claim binds"
-	DeleteClaim       finding.Word = "delete claim"
-)
-
 // Claim is the finalizer kubernetes.io/pvc-protection: pods on nodes that use the claim have to end first
 // (pkg/controller/volume/pvcprotection).
 func Claim(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	o := n.Object()
 	list, err := f.PodsWithClaims(o.Namespace)
 	if err != nil {
-		return rules.Unread(n.Node, MightHaveUsers, "pods in namespace "+o.Namespace, err), true
+		return rules.Unread(n.Node, say.Of(MightHaveUsers), "pods in namespace "+o.Namespace, err), true
 	}
 	var users []*unstructured.Unstructured
 	for i := range list {
@@ -60,9 +38,9 @@ func Claim(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	}
 	var blockers []finding.Blocker
 	for _, p := range users {
-		b := finding.Blocker{Symptom: finding.PvcInUse, Because: finding.Say(UsedByPod)}
+		b := finding.Blocker{Symptom: finding.PvcInUse, Because: say.Of(UsedByPod)}
 		if ending, known := f.Node(evidence.Pods.GroupResource(), o.Namespace, p.GetUID()); known && ending.BeingDeleted() {
-			b.Because, b.Next = finding.Say(UsedByEnding), &ending
+			b.Because, b.Next = say.Of(UsedByEnding), &ending
 		} else {
 			b.Cause = user(f, n.Node, p, users)
 		}
@@ -71,15 +49,15 @@ func Claim(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	if len(blockers) > 0 {
 		return blockers, true
 	}
-	return f.Protected(n.Node, finding.PvcInUse, ClaimUnused), true
+	return f.Protected(n.Node, finding.PvcInUse, say.Of(ClaimUnused)), true
 }
 
 // user is a pod that is not being deleted and that uses a claim, one of its users.
 func user(f *rules.Facts, claim graph.Node, p *unstructured.Unstructured, users []*unstructured.Unstructured) *finding.Cause {
 	at := evidence.IdentityOf(evidence.Pods, "Pod", p)
-	c := &finding.Cause{Kind: finding.PvcInUse, At: at, Key: claim.Identity().String(), Verdict: finding.Stuck, Summary: finding.Say(ClaimUsed, claim.Name())}
+	c := &finding.Cause{Kind: finding.PvcInUse, At: at, Key: claim.Identity().String(), Verdict: finding.Stuck, Summary: say.Of(ClaimUsed, claim.Name())}
 	if p.GetDeletionTimestamp() != nil { // since the lists were made
-		c.Verdict, c.Summary = finding.Progressing, finding.Say(ClaimReleased, claim.Name())
+		c.Verdict, c.Summary = finding.Progressing, say.Of(ClaimReleased, claim.Name())
 		return c
 	}
 	c.Evidence = []finding.Fact{
@@ -149,37 +127,37 @@ func ofItsTemplate(p *unstructured.Unstructured, claim string) bool {
 }
 
 // released says what becomes of a claim that so many pods still use.
-func released(claim graph.Node, users int) finding.Text {
+func released(claim graph.Node, users int) say.Text {
 	switch {
 	case users == 1:
-		return finding.Say(ClaimUsedByOne)
+		return say.Of(ClaimUsedByOne)
 	case users > 1:
-		return finding.Say(ClaimUsedByMore, users)
+		return say.Of(ClaimUsedByMore, users)
 	case len(claim.Object().Finalizers) > 1:
-		return finding.Say(ClaimUnprotected)
+		return say.Of(ClaimUnprotected)
 	}
-	return finding.Say(ClaimDeletable)
+	return say.Of(ClaimDeletable)
 }
 
 // Volume is the finalizer kubernetes.io/pv-protection: a volume that is bound is kept
 // (pkg/controller/volume/pvprotection).
 func Volume(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
-	full, unread := f.WholeOr(n.Node, MightBeBound, "the volume")
+	full, unread := f.WholeOr(n.Node, say.Of(MightBeBound), "the volume")
 	if full == nil {
 		return unread, true
 	}
 	if evidence.Nested(full, "status", "phase") != "Bound" {
-		return f.Protected(n.Node, finding.PvBound, Unbound), true
+		return f.Protected(n.Node, finding.PvBound, say.Of(Unbound)), true
 	}
 	namespace, name := evidence.Nested(full, "spec", "claimRef", "namespace"), evidence.Nested(full, "spec", "claimRef", "name")
 	claim, err := f.Get(evidence.Claims, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return f.Protected(n.Node, finding.PvBound, ClaimGone), true
+		return f.Protected(n.Node, finding.PvBound, say.Of(ClaimGone)), true
 	case err != nil:
-		return rules.Unread(n.Node, IsBound, "claim "+namespace+"/"+name, err), true
+		return rules.Unread(n.Node, say.Of(IsBound), "claim "+namespace+"/"+name, err), true
 	}
-	b := finding.Blocker{Because: finding.Say(BoundTo, namespace, name)}
+	b := finding.Blocker{Because: say.Of(BoundTo, namespace, name)}
 	if m, known := f.Node(evidence.Claims.GroupResource(), namespace, claim.GetUID()); known && m.BeingDeleted() {
 		b.Symptom, b.Next = finding.PvBound, &m
 	} else {
@@ -195,7 +173,7 @@ func bound(f *rules.Facts, volume graph.Node, claim *unstructured.Unstructured) 
 		data = dataOn(full)
 	}
 	return &finding.Cause{
-		Kind: finding.PvBound, At: at, Verdict: finding.Stuck, Summary: finding.Say(ClaimBinds, volume.Name()),
+		Kind: finding.PvBound, At: at, Verdict: finding.Stuck, Summary: say.Of(ClaimBinds, volume.Name()),
 		Evidence: []finding.Fact{finding.Field(volume, "status.phase", "Bound"), finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet)},
 		Ways:     data.losing(finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}), DeleteClaim)),
 	}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -17,22 +18,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// What is said of an object of which no deletion was requested.
-const (
-	NamespaceProtected finding.Word = "namespace protected"
-	WouldBeRefused     finding.Word = "would be refused"
-	RefusedBy          finding.Word = "refused by"
-	ThenDeleteAgain    finding.Word = "then delete again"
-	OneTerminating     finding.Word = "one terminating"
-	SomeTerminating    finding.Word = "some terminating"
-	ExplainContents    finding.Word = "explain contents"
-	WasCreated         finding.Word = "was created"
-	CreatedBy          finding.Word = "created by"
-	LeaveIt            finding.Word = "leave it"
-	DeleteCreator      finding.Word = "delete creator"
-	StopCreator        finding.Word = "stop creator"
 )
 
 // remade is how young an object must be for its creation to be mentioned: a user who deleted one of its name a moment ago is
@@ -45,7 +30,7 @@ func About(f *rules.Facts, n graph.Node) []*finding.Cause {
 	causes, r := terminatingIn(f, n), f.Asker.TryDelete(n, "")
 	age, contents := f.Now.Sub(n.Object().CreationTimestamp.Time), len(causes) > 0
 	if r.Kind == answer.Protected {
-		c := about(n, finding.NsProtected, finding.Say(NamespaceProtected))
+		c := about(n, finding.NsProtected, say.Of(NamespaceProtected))
 		c.Evidence = finding.Facts(r.Fact())
 		return append(causes, c)
 	}
@@ -63,7 +48,7 @@ func About(f *rules.Facts, n graph.Node) []*finding.Cause {
 
 // refused is an object of which a DELETE would be refused: no controller retries one.
 func refused(f *rules.Facts, n graph.Node, r admission.Reply) *finding.Cause {
-	c := about(n, finding.NotBeingDeleted, finding.Say(WouldBeRefused))
+	c := about(n, finding.NotBeingDeleted, say.Of(WouldBeRefused))
 	c.Evidence = finding.Facts(r.Fact())
 	if by := write.Refusal(f, n, r, "DELETE"); by != nil {
 		c.Summary, c.Evidence = c.Summary.And(RefusedBy, by.At, by.Kind.ID), by.Evidence
@@ -79,7 +64,7 @@ func refused(f *rules.Facts, n graph.Node, r admission.Reply) *finding.Cause {
 }
 
 // about is something to be said of an object.
-func about(n graph.Node, kind finding.Kind, summary finding.Text) *finding.Cause {
+func about(n graph.Node, kind finding.Kind, summary say.Text) *finding.Cause {
 	return &finding.Cause{Kind: kind, At: n.Identity(), Key: "not terminating", Verdict: finding.NotTerminating, Summary: summary}
 }
 
@@ -88,7 +73,7 @@ func terminatingIn(f *rules.Facts, n graph.Node) []*finding.Cause {
 	if !n.Resource().IsNamespace() {
 		return nil
 	}
-	c, count := about(n, finding.NotBeingDeleted, nil), 0
+	c, count := about(n, finding.NotBeingDeleted, say.Text{}), 0
 	for _, m := range f.In(n.Name()) {
 		if !m.BeingDeleted() {
 			continue
@@ -101,9 +86,9 @@ func terminatingIn(f *rules.Facts, n graph.Node) []*finding.Cause {
 	case 0:
 		return nil
 	case 1:
-		c.Summary = finding.Say(OneTerminating, evidence.Number(1, "object"))
+		c.Summary = say.Of(OneTerminating, evidence.Number(1, "object"))
 	default:
-		c.Summary = finding.Say(SomeTerminating, evidence.Number(count, "object"))
+		c.Summary = say.Of(SomeTerminating, evidence.Number(count, "object"))
 	}
 	c.Key = "content"
 	c.Ways = []finding.Way{finding.See(remedy.Look{Plugin: true, Of: graph.Identity{Namespace: n.Name()}, Words: "explain-stuck"}, ExplainContents)}
@@ -112,20 +97,20 @@ func terminatingIn(f *rules.Facts, n graph.Node) []*finding.Cause {
 
 // remadeBy says who created an object that is very young; creator is empty for a user, or where it is not known.
 func remadeBy(n graph.Node, creator, ago string) *finding.Cause {
-	c := about(n, finding.Recreated, finding.Say(CreatedBy, creator, ago))
+	c := about(n, finding.Recreated, say.Of(CreatedBy, creator, ago))
 	c.Evidence = []finding.Fact{
 		finding.Field(n, "metadata.creationTimestamp", n.Object().CreationTimestamp.UTC().Format(time.RFC3339)),
 		finding.Field(n, "metadata.uid", string(n.UID())),
 	}
-	way := finding.Way{Effect: finding.Say(StopCreator, creator)}
+	way := finding.Way{Effect: say.Of(StopCreator, creator), Risk: finding.Disruptive}
 	switch {
 	case creator == "":
-		c.Summary = finding.Say(WasCreated, ago)
+		c.Summary = say.Of(WasCreated, ago)
 		return c
 	case strings.HasPrefix(creator, "kube-"):
-		way.Effect = finding.Say(LeaveIt, creator)
+		way = finding.Way{Effect: say.Of(LeaveIt, creator)}
 	case strings.Contains(creator, "/"):
-		way.Effect = finding.Say(DeleteCreator, creator)
+		way.Effect = say.Of(DeleteCreator, creator)
 	}
 	c.Ways = []finding.Way{way}
 	return c

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -18,14 +19,6 @@ import (
 
 // Crossplane's objects that others use: crossplane-runtime
 // pkg/reconciler/providerconfig, crossplane internal/controller/protection/usage.
-
-// What an object waits for that others use.
-const (
-	WaitsForUser finding.Word = "waits for user"
-	UsedBy       finding.Word = "used by"
-	DeleteUser   finding.Word = "delete user"
-	UserFirst    finding.Word = "user first"
-)
 
 // providerConfigLabel is on the usages of a ProviderConfig, with its name.
 const providerConfigLabel = "crossplane.io/provider-config"
@@ -73,7 +66,7 @@ func Usage(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	case apierrors.IsNotFound(err):
 		return nil, false
 	case err != nil:
-		return rules.Unread(n.Node, UserFirst, mapping.Resource.GroupResource().String(), err), true
+		return rules.Unread(n.Node, say.Of(UserFirst), mapping.Resource.GroupResource().String(), err), true
 	}
 	user, known := f.Node(mapping.Resource.GroupResource(), namespace, o.GetUID())
 	if !known {
@@ -85,13 +78,13 @@ func Usage(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 // InUse is an object that another uses, which must be deleted first.
 func InUse(n, user graph.Node, says evidence.Fact) finding.Blocker {
 	id := user.Identity()
-	b := finding.Blocker{Because: finding.Say(WaitsForUser, id)}
+	b := finding.Blocker{Because: say.Of(WaitsForUser, id)}
 	if user.BeingDeleted() {
 		b.Next = &user
 		return b
 	}
 	b.Cause = &finding.Cause{
-		Kind: finding.FinFailing, At: id, Key: n.Identity().String(), Verdict: finding.Stuck, Summary: finding.Say(UsedBy, n.Identity()),
+		Kind: finding.FinFailing, At: id, Key: n.Identity().String(), Verdict: finding.Stuck, Summary: say.Of(UsedBy, n.Identity()),
 		Evidence: append(finding.Facts(says), finding.Field(user, "metadata.deletionTimestamp", evidence.NotSet)),
 		Ways:     []finding.Way{finding.See(remedy.Preview(id), DeleteUser)},
 	}

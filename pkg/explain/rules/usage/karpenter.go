@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -23,16 +24,6 @@ import (
 // Nodes that Karpenter drains: sigs.k8s.io/karpenter, controllers/node/termination.
 
 var budgets = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
-
-// What a Node waits for that Karpenter drains.
-const (
-	MightWaitForPods finding.Word = "might wait for pods"
-	PodsEvicted      finding.Word = "pods evicted"
-	NotEvictable     finding.Word = "not evictable"
-	NoDisruption     finding.Word = "no disruption"
-	SeeBudgets       finding.Word = "see budgets"
-	MachineLeft      finding.Word = "machine left"
-)
 
 // Karpenter is a Node, or the NodeClaim behind it, that Karpenter drains before
 // it terminates the machine: pods that cannot be evicted keep it. It returns false
@@ -51,7 +42,7 @@ func Karpenter(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	}
 	list, err := f.List(evidence.Pods, "")
 	if err != nil {
-		return rules.Unread(n.Node, MightWaitForPods, "pods", err), true
+		return rules.Unread(n.Node, say.Of(MightWaitForPods), "pods", err), true
 	}
 	var blockers []finding.Fact
 	for i := range list {
@@ -66,15 +57,15 @@ func Karpenter(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		return nil, false
 	}
 	c := &finding.Cause{
-		Kind: finding.NodeKarpenter, At: n.Identity(), Verdict: finding.Unknown, Summary: finding.Say(NotEvictable, evidence.Number(len(blockers), "pod"), name),
+		Kind: finding.NodeKarpenter, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(NotEvictable, evidence.Number(len(blockers), "pod"), name),
 		Evidence:   append([]finding.Fact{n.Evidence()}, blockers[:min(len(blockers), evidence.MaxShown)]...),
-		Controller: &finding.Controller{Name: finding.Plain("Karpenter"), Liveness: controllers.Unsure},
+		Controller: &finding.Controller{Name: say.Plain("Karpenter"), Liveness: controllers.Unsure},
 		Ways:       []finding.Way{finding.See(remedy.Get("poddisruptionbudgets -A"), SeeBudgets), rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, MachineLeft))},
 	}
 	if f.Age(n.Node) > rules.DriverDelay {
 		c.Verdict = finding.Stuck
 	}
-	return []finding.Blocker{{Because: finding.Say(PodsEvicted), Cause: c}}, true
+	return []finding.Blocker{{Because: say.Of(PodsEvicted), Cause: c}}, true
 }
 
 // toleratesDisruption reports whether a pod tolerates the taint with which Karpenter begins: Karpenter does not evict

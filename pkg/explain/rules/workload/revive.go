@@ -6,29 +6,12 @@ package workload
 import (
 	"slices"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// What makes a controller run again.
-const (
-	ReadLog         finding.Word = "read log"
-	ReadEvents      finding.Word = "read events"
-	ReadCrash       finding.Word = "read crash"
-	RestartHung     finding.Word = "restart hung"
-	RestartForToken finding.Word = "restart for token"
-	ReplaceLeaving  finding.Word = "replace leaving"
-	RunOutside      finding.Word = "run outside"
-	SeePod          finding.Word = "see pod"
-	ScaleUpAgain    finding.Word = "scale up controller"
-	RecreateAccount finding.Word = "recreate account"
-	SeeAccount      finding.Word = "see account"
-	EndSuspension   finding.Word = "end suspension"
-	RaiseQuota      finding.Word = "raise quota"
-	ResumeRollout   finding.Word = "resume rollout"
 )
 
 // ReadLogs shows what a workload logs, of an object's name only what concerns it.
@@ -46,11 +29,11 @@ func Describe(l *controllers.Workload, pod string) finding.Way {
 }
 
 // Restart is the way to restart a workload, for a reason. Only those that roll out a changed template have one.
-func Restart(l *controllers.Workload, w finding.Word) []finding.Way {
+func Restart(l *controllers.Workload, why say.Text) []finding.Way {
 	if !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, l.ID().Resource.Kind) {
 		return nil
 	}
-	return []finding.Way{finding.Does(remedy.Op{Verb: remedy.Restart, Object: l.ID()}, w)}
+	return []finding.Way{{Effect: why, Op: &remedy.Op{Verb: remedy.Restart, Object: l.ID()}}}
 }
 
 // succeed returns the ways to replace a workload that is being deleted, or its last pod that is.
@@ -59,7 +42,7 @@ func succeed(r *evidence.Reader, l *controllers.Workload, st controllers.State) 
 	case st.Next != nil:
 		return Revive(r, l, *st.Next)
 	case l.IsPod() || l.Leaves():
-		return []finding.Way{{Effect: finding.Say(ReplaceLeaving, l.ID())}}
+		return []finding.Way{{Effect: say.Of(ReplaceLeaving, l.ID())}}
 	}
 	return []finding.Way{finding.See(explained(l.ID().Namespace, "pod/"+st.Pod), SeePod)}
 }
@@ -74,28 +57,28 @@ func explained(namespace, object string) remedy.Look {
 func Revive(r *evidence.Reader, l *controllers.Workload, st controllers.State) []finding.Way {
 	account := l.Account()
 	if namespace := l.ID().Namespace; r.Ending(namespace) {
-		return []finding.Way{{Effect: finding.Say(RunOutside, l.ID(), namespace)}}
+		return []finding.Way{{Effect: say.Of(RunOutside, l.ID(), namespace)}}
 	}
 	switch st.Trouble {
 	case controllers.ScaledDown:
-		return []finding.Way{ScaleUp(r, l.ID(), finding.Say(ScaleUpAgain))}
+		return []finding.Way{ScaleUp(r, l.ID(), say.Of(ScaleUpAgain))}
 	case controllers.Crashing:
 		previous := remedy.Look{Words: "logs", Of: l.ID(), Args: []string{"pod/" + st.Pod}, Flags: " --all-containers --previous"}
 		return []finding.Way{finding.See(previous, ReadCrash), Describe(l, st.Pod)}
 	case controllers.Hung:
-		return append([]finding.Way{ReadLogs(l, "")}, Restart(l, RestartHung)...)
+		return append([]finding.Way{ReadLogs(l, "")}, Restart(l, say.Of(RestartHung))...)
 	case controllers.Leaving:
 		if st.Next == nil && l.Replicas == 0 && !l.Leaves() { // its last pods go
-			return []finding.Way{ScaleUp(r, l.ID(), finding.Say(ScaleUpAgain))}
+			return []finding.Way{ScaleUp(r, l.ID(), say.Of(ScaleUpAgain))}
 		}
 		return succeed(r, l, st)
 	case controllers.NoAccount:
 		again := remedy.Op{Verb: remedy.Create, Object: evidence.Identity(evidence.ServiceAccounts, account.Namespace, account.Name)}
-		return append([]finding.Way{finding.Does(again, RecreateAccount)}, Restart(l, RestartForToken)...)
+		return append([]finding.Way{finding.Does(again, RecreateAccount)}, Restart(l, say.Of(RestartForToken))...)
 	case controllers.NewAccount:
-		return Restart(l, RestartForToken)
+		return Restart(l, say.Of(RestartForToken))
 	case controllers.LeavingAccount:
-		return append([]finding.Way{finding.See(explained(account.Namespace, "serviceaccount/"+account.Name), SeeAccount)}, Restart(l, RestartForToken)...)
+		return append([]finding.Way{finding.See(explained(account.Namespace, "serviceaccount/"+account.Name), SeeAccount)}, Restart(l, say.Of(RestartForToken))...)
 	case controllers.NotStarted:
 		return []finding.Way{Describe(l, st.Pod)}
 	case controllers.Suspended:

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -18,15 +19,6 @@ import (
 )
 
 // Workloads that are scaled to 0, and how many replicas they had.
-
-// How many replicas a workload had.
-const (
-	ReplicasUnknown finding.Word = "replicas unknown"
-	ScalesDownAgain finding.Word = "scales down again"
-	MinimumOf       finding.Word = "minimum of"
-	SavedBy         finding.Word = "saved by"
-	LastApplied     finding.Word = "last applied"
-)
 
 // autoscaler is a type whose objects scale workloads.
 type autoscaler struct {
@@ -66,7 +58,7 @@ var savedReplicas = []struct {
 }
 
 // ScaleUp starts a workload that is scaled to 0, with as many replicas as it had. To take that back would be no way out.
-func ScaleUp(r *evidence.Reader, id graph.Identity, effect finding.Text) finding.Way {
+func ScaleUp(r *evidence.Reader, id graph.Identity, effect say.Text) finding.Way {
 	h := had{id: id}
 	h.byAutoscalers(r)
 	if workload := r.Itself(id); workload != nil {
@@ -91,7 +83,7 @@ type had struct {
 }
 
 // says takes a number of replicas to scale up to, unless another was found before.
-func (h *had) says(replicas int64, source graph.Identity, path string, w finding.Word, args ...any) {
+func (h *had) says(replicas int64, source graph.Identity, path string, w string, args ...any) {
 	if replicas > 0 && h.replicas == 0 {
 		h.replicas, h.facts = replicas, append(h.facts, finding.AtSays(source.String(), path, w, args...))
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -18,33 +19,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// What refuses the namespace controller, by the words of its condition, where no dry run meets it: the controller is another
-// user, and sends other requests.
-const (
-	ControllerRejected    finding.Word = "controller rejected"
-	ControllerLacksRights finding.Word = "controller lacks rights"
-	HaveAllowed           finding.Word = "have allowed"
-	HaveWebhookAllow      finding.Word = "have webhook allow"
-	RestoreControllerRole finding.Word = "restore controller role"
-
-	PolicyRejectsController  finding.Word = "policy rejects controller"
-	ButNotDryRun             finding.Word = "but not dry run"
-	PolicyRejectedController finding.Word = "policy rejected controller"
-	PolicyUnread             finding.Word = "policy unread"
-	ChangedSinceThen         finding.Word = "changed since then"
-	LastChanged              finding.Word = "last changed"
-
-	WebhookRejectsController  finding.Word = "webhook rejects controller"
-	WebhookRejectedController finding.Word = "webhook rejected controller"
-	WebhookDidNotAnswer       finding.Word = "webhook did not answer"
-	DryRunPasses              finding.Word = "dry run passes"
-	NotCheckedNow             finding.Word = "not checked now"
-
-	LacksRight    finding.Word = "lacks right"
-	AtLastAttempt finding.Word = "as of the attempt"
-	NoBinding     finding.Word = "no binding"
 )
 
 // Failing is a namespace of which the controller says that it fails to delete the contents.
@@ -77,7 +51,7 @@ func Alone(facts *rules.Facts, c Failing) (blockers []finding.Blocker, settled b
 		cause, over := refuses(r)
 		settled = settled && over
 		if cause != nil {
-			blockers = append(blockers, finding.Blocker{Symptom: finding.NsContentFailure, Because: finding.Say(ControllerRejected), Cause: cause})
+			blockers = append(blockers, finding.Blocker{Symptom: finding.NsContentFailure, Because: say.Of(ControllerRejected), Cause: cause})
 		}
 	}
 	if lacking, mentioned := f.withoutRight(); mentioned {
@@ -131,19 +105,19 @@ func (f *failing) policy(said answer.Refusal) (c *finding.Cause, over bool) {
 	}
 	lasts := read && f.lasts(met...)
 	c = f.once(finding.AdmVapDeny, said.Name+" "+said.Binding, lasts, func(c *finding.Cause) {
-		c.At, c.Summary, c.Ways = at, finding.Say(PolicyRejectsController), []finding.Way{finding.See(remedy.YAML(at), HaveAllowed)}
+		c.At, c.Summary, c.Ways = at, say.Of(PolicyRejectsController), []finding.Way{finding.See(remedy.YAML(at), HaveAllowed)}
 		if f.Accepted {
 			c.Summary = c.Summary.And(ButNotDryRun)
 		}
 		switch {
 		case static(said.Name):
-			c.Summary, c.Ways = c.Summary.And(InFile), []finding.Way{{Effect: finding.Say(FromFile)}}
+			c.Summary, c.Ways = c.Summary.And(InFile), []finding.Way{{Effect: say.Of(FromFile)}}
 		case !read:
-			c.Summary, c.Ways = finding.Say(PolicyRejectedController).And(PolicyUnread), nil
+			c.Summary, c.Ways = say.Of(PolicyRejectedController).And(PolicyUnread), nil
 		case f.Unasked:
-			c.Summary = finding.Say(PolicyRejectedController).And(NotCheckedNow)
+			c.Summary = say.Of(PolicyRejectedController).And(NotCheckedNow)
 		case !lasts:
-			c.Summary = finding.Say(PolicyRejectedController).And(ChangedSinceThen)
+			c.Summary = say.Of(PolicyRejectedController).And(ChangedSinceThen)
 		default:
 			c.Verdict = finding.Stuck
 			changed, _ := changedAt(policy)
@@ -220,12 +194,12 @@ func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
 	h := asked[0]
 	long := f.FailsLong(f.Failure)
 	c = f.once(finding.AdmWebhookDeny, keyOf(h), long, func(c *finding.Cause) {
-		c.At, c.Summary = h.Config, finding.Say(WebhookRejectsController, h.Name)
+		c.At, c.Summary = h.Config, say.Of(WebhookRejectsController, h.Name)
 		switch {
 		case f.Accepted:
-			c.Summary = finding.Say(WebhookRejectedController, h.Name).And(DryRunPasses)
+			c.Summary = say.Of(WebhookRejectedController, h.Name).And(DryRunPasses)
 		case f.Unasked:
-			c.Summary = finding.Say(WebhookRejectedController, h.Name).And(NotCheckedNow)
+			c.Summary = say.Of(WebhookRejectedController, h.Name).And(NotCheckedNow)
 		case long:
 			c.Verdict = finding.Stuck
 		}
@@ -244,9 +218,9 @@ func (f *failing) webhookFailed(h *admission.Webhook, about graph.Node, said ans
 		return DeadWebhook(f.Facts, about, h, s, f.says(), said.Message)
 	}
 	c := f.once(finding.AdmWebhookDead, keyOf(h), false, func(c *finding.Cause) {
-		c.At, c.Summary = h.Config, finding.Say(WebhookDidNotAnswer, h.Name).And(DryRunPasses)
+		c.At, c.Summary = h.Config, say.Of(WebhookDidNotAnswer, h.Name).And(DryRunPasses)
 		if f.Unasked {
-			c.Summary = finding.Say(WebhookDidNotAnswer, h.Name).And(NotCheckedNow)
+			c.Summary = say.Of(WebhookDidNotAnswer, h.Name).And(NotCheckedNow)
 		}
 		c.Evidence, c.Ways = append(c.Evidence, configured(h)...), deadWays(f.Facts, c, h, s, said.Message)
 	})
@@ -267,7 +241,7 @@ func (f *failing) withoutRight() (blockers []finding.Blocker, mentioned bool) {
 		return nil, true
 	}
 	c := &finding.Cause{
-		Kind: finding.NsContentFailure, At: id, Key: "rights", Verdict: finding.Stuck, Summary: finding.Say(LacksRight, right.Verb, right.Resource, right.User),
+		Kind: finding.NsContentFailure, At: id, Key: "rights", Verdict: finding.Stuck, Summary: say.Of(LacksRight, right.Verb, right.Resource, right.User),
 		Evidence: []finding.Fact{f.says()},
 		Ways:     []finding.Way{finding.See(remedy.CanI(right.Verb, right.Resource.String(), right.User, id.Name), RestoreControllerRole)},
 	}
@@ -276,5 +250,5 @@ func (f *failing) withoutRight() (blockers []finding.Blocker, mentioned bool) {
 	} else {
 		c.Evidence = append(c.Evidence, finding.AtSays("RBAC", "", NoBinding, right.User, right.Verb, right.Resource))
 	}
-	return []finding.Blocker{{Because: finding.Say(ControllerLacksRights), Cause: c}}, true
+	return []finding.Blocker{{Because: say.Of(ControllerLacksRights), Cause: c}}, true
 }

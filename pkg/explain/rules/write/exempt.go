@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -14,28 +15,12 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// Ways to get past a webhook or a policy, and what they lose.
-const (
-	ExemptOne    finding.Word = "exempt one"
-	ExemptAll    finding.Word = "exempt all"
-	OnlyAudit    finding.Word = "only audit"
-	Unguarded    finding.Word = "unguarded"
-	Webhook      finding.Word = "webhook"
-	Webhooks     finding.Word = "webhooks"
-	Policy       finding.Word = "policy"
-	FromNowOn    finding.Word = "from now on"
-	WhileItIs    finding.Word = "while it is unreachable"
-	WhileTheyAre finding.Word = "while they are unreachable"
-	InThatOne    finding.Word = "in that namespace"
-	InThose      finding.Word = "in those namespaces"
-)
-
 // mostExempted is the number of namespaces that a way out exempts.
 const mostExempted = 2 * evidence.MaxShown
 
 // unguards is the loss of what webhooks or policies do; in says where or how long.
-func unguards(what, in finding.Word) []finding.Loss {
-	return finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, finding.Say(what), finding.Say(in))
+func unguards(what, in say.Word) []finding.Loss {
+	return finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, what, in)
 }
 
 // asks reports whether a webhook is asked about the deletion of an object, or about a change of it.
@@ -99,7 +84,7 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 // exemption adds the object's namespace to those that a way out exempts from what has the key, which may be so many webhooks.
 // One change is for all of them, whatever the causes: each is made for the object as it was read, and a second would undo
 // what the first has done.
-func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from finding.Word, webhooks int, op func(condition any) remedy.Op) {
+func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from say.Word, webhooks int, op func(condition any) remedy.Op) {
 	e := f.Exemptions[key]
 	more := !slices.Contains(e.Namespaces, n.Namespace()) && len(e.Namespaces) < mostExempted
 	if more {
@@ -111,7 +96,7 @@ func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from 
 			effect, in = ExemptAll, InThose
 		}
 		change := op(map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": e.Namespaces})
-		e.Webhooks, e.Way = webhooks, finding.Does(change, effect, strings.Join(e.Namespaces, ", "), finding.Say(from))
+		e.Webhooks, e.Way = webhooks, finding.Does(change, effect, strings.Join(e.Namespaces, ", "), from)
 		e.Way.Slot, e.Way.Loss, e.Way.Temporary = "exempt "+key, unguards(from, in), true
 		f.Exemptions[key] = e
 	}

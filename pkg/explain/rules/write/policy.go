@@ -3,12 +3,14 @@
 package write
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -16,22 +18,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// ValidatingAdmissionPolicies that reject a write.
-const (
-	PolicyRejects     finding.Word = "policy rejects"
-	ExpressionFails   finding.Word = "expression fails"
-	BindingUnusable   finding.Word = "binding unusable"
-	ParametersMissing finding.Word = "parameters missing"
-	ParamPlace        finding.Word = "param place"
-	ChangeObject      finding.Word = "change object"
-	ChangePolicy      finding.Word = "change policy"
-	CorrectExpression finding.Word = "correct expression"
-	ObjectIsNull      finding.Word = "object is null"
-	RecreateParams    finding.Word = "recreate params"
-	ParamsExist       finding.Word = "params exist"
-	ParamsImpossible  finding.Word = "params impossible"
 )
 
 // byPolicy is a ValidatingAdmissionPolicy that rejects the write.
@@ -44,12 +30,12 @@ func (f refused) byPolicy() *finding.Cause {
 			f.unusable(c)
 			return
 		}
-		c.Summary = finding.Say(PolicyRejects)
+		c.Summary = say.Of(PolicyRejects)
 		if cannotJudge(r) {
-			c.Summary = finding.Say(ExpressionFails)
+			c.Summary = say.Of(ExpressionFails)
 		}
 		if static(r.Name) {
-			c.Summary, c.Ways = c.Summary.And(InFile), []finding.Way{{Effect: finding.Say(FromFile)}}
+			c.Summary, c.Ways = c.Summary.And(InFile), []finding.Way{{Effect: say.Of(FromFile)}}
 		} else {
 			c.Evidence = append(c.Evidence, finding.At(bindingPrefix+r.Binding, "spec.policyName", r.Name))
 			c.Ways = []finding.Way{f.satisfy(policy, at)}
@@ -82,24 +68,25 @@ func policyOf(f *rules.Facts, name string) (*unstructured.Unstructured, graph.Id
 func (f refused) unusable(c *finding.Cause) {
 	binding, namespace := f.r.Binding, f.n.Namespace()
 	look := remedy.Look{Words: "get validatingadmissionpolicybinding", Args: []string{binding}, Flags: " -o yaml"}
-	repair := finding.Say(RecreateParams)
-	c.Summary = finding.Say(BindingUnusable, binding)
+	repair := say.Of(RecreateParams)
+	c.Summary = say.Of(BindingUnusable, binding)
 	all := f.Asker.Params()
 	if i := slices.IndexFunc(all, func(p admission.Param) bool { return p.Binding.Name == binding }); i >= 0 {
 		p := &all[i]
 		there := len(p.In(f.Asker, namespace)) > 0
 		if !there && p.Listed(f.Asker, namespace) {
-			c.Summary = finding.Say(ParametersMissing, p.Says(namespace), binding)
+			c.Summary = say.Of(ParametersMissing, p.Says(namespace), binding)
 		}
 		switch {
 		case there:
-			repair = finding.Say(ParamsExist, p.Says(namespace))
+			repair = say.Of(ParamsExist, p.Says(namespace))
 		case p.Near && f.Ending(namespace):
-			repair = finding.Say(ParamsImpossible, p.Says(namespace))
+			repair = say.Of(ParamsImpossible, p.Says(namespace))
 		}
 	}
 	if o, err := f.Get(admission.PolicyBindings, "", binding); err == nil {
-		c.Evidence = append(c.Evidence, finding.AtSays(bindingPrefix+binding, "spec.paramRef", ParamPlace, evidence.Nested(o, "spec", "paramRef", "name"), evidence.Nested(o, "spec", "paramRef", "namespace")))
+		c.Evidence = append(c.Evidence, finding.AtSays(bindingPrefix+binding, "spec.paramRef", ParamPlace,
+			cmp.Or(evidence.Nested(o, "spec", "paramRef", "name"), BySelector), cmp.Or(evidence.Nested(o, "spec", "paramRef", "namespace"), OfObject)))
 	}
 	c.Ways = []finding.Way{{Effect: repair, Look: &look}}
 }
@@ -110,7 +97,7 @@ func (f refused) satisfy(policy *unstructured.Unstructured, at graph.Identity) f
 	bound, err := f.Get(admission.PolicyBindings, "", f.r.Binding)
 	switch {
 	case cannotJudge(f.r) && f.r.Write == "DELETE":
-		return finding.Way{Effect: finding.Say(CorrectExpression).And(ObjectIsNull), Look: &see}
+		return finding.Way{Effect: say.Of(CorrectExpression).And(ObjectIsNull), Look: &see}
 	case cannotJudge(f.r):
 		return finding.See(see, CorrectExpression)
 	case policy == nil || err != nil || admission.JudgesObject(policy, bound):

@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
@@ -23,52 +24,12 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// Webhooks that are unreachable, slow, or reject a write.
-const (
-	AllUnreachable      finding.Word = "all unreachable"
-	OneUnreachable      finding.Word = "one unreachable"
-	NotInTime           finding.Word = "not in time"
-	AnswersSometimes    finding.Word = "answers sometimes"
-	AsksWho             finding.Word = "asks who"
-	BackendIs           finding.Word = "backend is"
-	SomeUnreachable     finding.Word = "some unreachable"
-	SomeRejects         finding.Word = "some rejects"
-	ConfigUnread        finding.Word = "config unread"
-	NotInAPI            finding.Word = "not in API"
-	OneOfSeveral        finding.Word = "one of several"
-	WebhookRejects      finding.Word = "webhook rejects"
-	MightDelay          finding.Word = "might delay"
-	AnswersLate         finding.Word = "answers late"
-	SeemsToAnswerLate   finding.Word = "seems to answer late"
-	AnsweredAfter       finding.Word = "answered after"
-	FindWebhook         finding.Word = "find webhook"
-	MakeURLAnswer       finding.Word = "make URL answer"
-	DeleteConfiguration finding.Word = "delete configuration"
-	ChangeForWebhook    finding.Word = "change for webhook"
-	LetPass             finding.Word = "let pass"
-)
-
-// What ends what to do about a webhook.
-const (
-	BlockedPass  finding.Word = "blocked pass"
-	NoLongerWait finding.Word = "no longer wait"
-)
-
-// How the call of a webhook is corrected. What follows of it comes after.
-const (
-	CorrectCertificate finding.Word = "correct certificate"
-	CorrectPort        finding.Word = "correct port"
-	MakeListen         finding.Word = "make listen"
-	CorrectPath        finding.Word = "correct path"
-	CheckNetwork       finding.Word = "check network"
-)
-
-var corrections = map[admission.WrongCall]finding.Word{
-	admission.WrongCertificate: CorrectCertificate,
-	admission.WrongPort:        CorrectPort,
-	admission.NotListening:     MakeListen,
-	admission.WrongPath:        CorrectPath,
-	admission.Late:             CheckNetwork,
+var corrections = map[admission.WrongCall]say.Text{
+	admission.WrongCertificate: say.Of(CorrectCertificate),
+	admission.WrongPort:        say.Of(CorrectPort),
+	admission.NotListening:     say.Of(MakeListen),
+	admission.WrongPath:        say.Of(CorrectPath),
+	admission.Late:             say.Of(CheckNetwork),
 }
 
 // byWebhook is a webhook that was called: it is unreachable, or rejects the write. The API server tells only its name, which
@@ -89,7 +50,7 @@ func (f refused) byWebhook() *finding.Cause {
 // denies is a webhook that answers, and rejects the write. Which senders it accepts is in its code.
 func (f refused) denies(h *admission.Webhook) *finding.Cause {
 	c := f.met(f.Once(finding.AdmWebhookDeny, keyOf(h), func(c *finding.Cause) {
-		c.At, c.Summary = h.Config, finding.Say(WebhookRejects, h.Name).And(AnswerToYou)
+		c.At, c.Summary = h.Config, say.Of(WebhookRejects, h.Name).And(AnswerToYou)
 		c.Evidence = shows(finding.Fact{Fact: f.r.Fact()}, h, nil)
 		c.Ways = []finding.Way{finding.See(remedy.YAML(f.n.Identity()), ChangeForWebhook)}
 	}))
@@ -102,29 +63,29 @@ func (f refused) denies(h *admission.Webhook) *finding.Cause {
 func (f refused) answersSometimes(h *admission.Webhook) *finding.Cause {
 	return f.Once(finding.AdmWebhookDead, keyOf(h)+" sometimes", func(c *finding.Cause) {
 		s, wrong := f.Asker.ServingOf(h), admission.CallError(f.r.Message)
-		if corrections[wrong] == "" {
+		if corrections[wrong].IsZero() {
 			wrong = admission.Late
 		}
-		c.At, c.Summary = h.Config, finding.Say(AnswersSometimes, h.Name, f.r.Passed, f.r.Asked)
+		c.At, c.Summary = h.Config, say.Of(AnswersSometimes, h.Name, f.r.Passed, f.r.Asked)
 		c.Evidence = shows(finding.Fact{Fact: f.r.Fact()}, h, s)
-		c.Ways = []finding.Way{correctCall(h, s, wrong, BlockedPass)}
+		c.Ways = []finding.Way{correctCall(h, s, wrong, say.Of(BlockedPass))}
 	})
 }
 
 // unclearWebhook is a refusal by a webhook of which the configuration is not known, or several may be meant.
 func (f refused) unclearWebhook(suspects []*admission.Webhook) *finding.Cause {
 	c := &finding.Cause{
-		Kind: finding.AdmWebhookDead, At: f.n.Identity(), Key: f.r.Name, Verdict: finding.Stuck, Summary: finding.Say(SomeUnreachable, f.r.Name),
+		Kind: finding.AdmWebhookDead, At: f.n.Identity(), Key: f.r.Name, Verdict: finding.Stuck, Summary: say.Of(SomeUnreachable, f.r.Name),
 		Evidence: finding.Facts(f.r.Fact()),
 	}
 	if f.r.Kind == answer.WebhookDenied {
-		c.Kind, c.Verdict, c.Summary = finding.AdmWebhookDeny, finding.Unknown, finding.Say(SomeRejects, f.r.Name)
+		c.Kind, c.Verdict, c.Summary = finding.AdmWebhookDeny, finding.Unknown, say.Of(SomeRejects, f.r.Name)
 	}
 	switch {
 	case len(suspects) > 0:
 		c.Summary = c.Summary.And(OneOfSeveral)
 	case f.Asker.Configured():
-		c.Summary, c.Ways = c.Summary.And(NotInAPI), []finding.Way{{Effect: finding.Say(FromFile)}}
+		c.Summary, c.Ways = c.Summary.And(NotInAPI), []finding.Way{{Effect: say.Of(FromFile)}}
 	default:
 		c.Summary = c.Summary.And(ConfigUnread)
 	}
@@ -173,15 +134,15 @@ func takeIn(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission
 		for _, h := range hooks {
 			names = append(names, h.Name)
 		}
-		c.Summary = finding.Say(AllUnreachable, strings.Join(names, ", "))
+		c.Summary = say.Of(AllUnreachable, strings.Join(names, ", "))
 		if len(hooks) <= evidence.MaxShown {
 			c.Evidence = append(c.Evidence, configured(h)...)
 		}
 		c.Put(passOver(f, c, hooks...))
 	case admission.CallError(message) == admission.Late && (s == nil || !s.Dead):
-		c.Summary = finding.Say(NotInTime, h.Name, h.Seconds())
+		c.Summary = say.Of(NotInTime, h.Name, h.Seconds())
 	default:
-		c.Summary = finding.Say(OneUnreachable, h.Name)
+		c.Summary = say.Of(OneUnreachable, h.Name)
 	}
 	if c.Verdict != finding.Stuck {
 		c.Summary = c.Summary.And(AsksWho)
@@ -192,7 +153,7 @@ func takeIn(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission
 	if behind := f.Finder.Behind(s.Namespace, s.Name); len(behind) > 0 {
 		c.Summary = c.Summary.And(BackendIs, behind[0].ID())
 	}
-	c.Summary = append(c.Summary, workload.Hopeless(s)...)
+	c.Summary = c.Summary.Then(workload.Hopeless(s))
 }
 
 // deadWays are the ways out of a webhook that cannot be called.
@@ -200,12 +161,12 @@ func deadWays(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admissi
 	var ways []finding.Way
 	switch wrong := admission.CallError(message); {
 	case wrong != admission.OtherCall && (s == nil || !s.Dead):
-		ways = []finding.Way{correctCall(h, s, wrong, BlockedPass)}
+		ways = []finding.Way{correctCall(h, s, wrong, say.Of(BlockedPass))}
 	case s != nil:
-		ways = workload.Repair(f.Reader, s, finding.Say(BlockedPass))
+		ways = workload.Repair(f.Reader, s, say.Of(BlockedPass))
 	default:
 		look := remedy.YAML(h.Config)
-		ways = []finding.Way{{Effect: finding.Say(MakeURLAnswer).And(BlockedPass), Look: &look}}
+		ways = []finding.Way{{Effect: say.Of(MakeURLAnswer).And(BlockedPass), Look: &look}}
 	}
 	ways = append(ways, passOver(f, c, h))
 	if s == nil || s.Uninstalled {
@@ -227,18 +188,18 @@ func passOver(f *rules.Facts, c *finding.Cause, hooks ...*admission.Webhook) fin
 		at, test := entry(h)
 		steps = append(steps, append(test, remedy.Replace(at+"/failurePolicy", "Ignore"))...)
 	}
-	way := finding.Does(f.Change(hooks[0].Config, hooks[0].Whole, steps...), LetPass, finding.Say(what), finding.Say(in))
+	way := finding.Does(f.Change(hooks[0].Config, hooks[0].Whole, steps...), LetPass, what, in)
 	way.Slot, way.Loss, way.Temporary = "pass over "+c.Key, unguards(what, in), true
 	return way
 }
 
 // correctCall is the way to correct how a webhook is called, when its backend exists.
-func correctCall(h *admission.Webhook, s *admission.Serving, wrong admission.WrongCall, then finding.Word) finding.Way {
+func correctCall(h *admission.Webhook, s *admission.Serving, wrong admission.WrongCall, then say.Text) finding.Way {
 	look := remedy.YAML(h.Config)
 	if s != nil && (wrong == admission.WrongPort || wrong == admission.NotListening) {
 		look = remedy.Look{Words: "get service,endpointslices -o wide", Of: graph.Identity{Namespace: s.Namespace}}
 	}
-	return finding.Way{Effect: finding.Say(corrections[wrong]).And(then), Look: &look}
+	return finding.Way{Effect: corrections[wrong].Then(then), Look: &look}
 }
 
 // Delays are what delays a write that is not refused: webhooks that do not answer and may be passed over.
@@ -252,17 +213,17 @@ func Delays(f *rules.Facts, n graph.Node, r admission.Reply, operation string) [
 	for _, h := range suspects {
 		c := f.Once(finding.AdmWebhookDead, keyOf(h)+" delays", func(c *finding.Cause) {
 			s := f.Asker.ServingOf(h)
-			c.At, c.Summary = h.Config, finding.Say(MightDelay, h.Name, operation, took)
+			c.At, c.Summary = h.Config, say.Of(MightDelay, h.Name, operation, took)
 			if len(suspects) == 1 && r.Kind == answer.Accepted {
-				c.Verdict, c.Summary = finding.Progressing, finding.Say(SeemsToAnswerLate, h.Name, took)
+				c.Verdict, c.Summary = finding.Progressing, say.Of(SeemsToAnswerLate, h.Name, took)
 				if certain {
-					c.Summary = finding.Say(AnswersLate, h.Name, took)
+					c.Summary = say.Of(AnswersLate, h.Name, took)
 				}
 			}
 			c.Evidence = shows(finding.AtSays(r.Fact().Source, "", AnsweredAfter, took, cmp.Or(strings.TrimSpace(r.Message), "accepted")), h, s)
-			c.Ways = []finding.Way{correctCall(h, s, admission.Late, NoLongerWait)}
+			c.Ways = []finding.Way{correctCall(h, s, admission.Late, say.Of(NoLongerWait))}
 			if s != nil && s.Dead {
-				c.Ways = workload.Repair(f.Reader, s, finding.Say(NoLongerWait))
+				c.Ways = workload.Repair(f.Reader, s, say.Of(NoLongerWait))
 			}
 		})
 		exempt(f, c, n, h)

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -19,29 +20,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-)
-
-// What refuses a write.
-const (
-	// AnswerToYou ends the summary of a refusal that only the caller is known to meet.
-	AnswerToYou   finding.Word = "answer to you"
-	Reason        finding.Word = "reason"
-	OneReason     finding.Word = "one reason"
-	NotRemovable  finding.Word = "not removable"
-	CoversWrites  finding.Word = "covers writes"
-	CoversPods    finding.Word = "covers pods"
-	ServerRejects finding.Word = "server rejects"
-	AddsAgain     finding.Word = "adds again"
-	AddsAnother   finding.Word = "adds another"
-	ChangesField  finding.Word = "changes field"
-	SomeMutator   finding.Word = "some mutator"
-	NoneMatches   finding.Word = "none matches"
-	SpareEnding   finding.Word = "spare ending"
-	InvalidNow    finding.Word = "invalid now"
-	CorrectFields finding.Word = "correct fields"
-	RelaxSchema   finding.Word = "relax schema"
-	FromFile      finding.Word = "from file"
-	InFile        finding.Word = "in file"
 )
 
 // refused is a write to an object that the API server does not accept.
@@ -92,14 +70,14 @@ func (f refused) cause() *finding.Cause {
 	case answer.PolicyDenied:
 		return f.byPolicy()
 	case answer.KeepsFinalizer:
-		return f.changed(finding.AdmMutatingReadd, f.Asker.Mutators(f.n), "", finding.Say(AddsAgain))
+		return f.changed(finding.AdmMutatingReadd, f.Asker.Mutators(f.n), "", say.Of(AddsAgain))
 	case answer.AddsFinalizer:
-		return f.changed(finding.AdmMutatingReadd, f.Asker.Mutators(f.n), "", finding.Say(AddsAnother))
+		return f.changed(finding.AdmMutatingReadd, f.Asker.Mutators(f.n), "", say.Of(AddsAnother))
 	case answer.Invalid:
 		return f.invalid()
 	case answer.Refused: // by an admission plugin inside the API server
 		return f.met(&finding.Cause{
-			Kind: finding.AdmRefused, At: f.n.Identity(), Key: f.r.Message, Verdict: finding.Unknown, Summary: finding.Say(ServerRejects).And(AnswerToYou),
+			Kind: finding.AdmRefused, At: f.n.Identity(), Key: f.r.Message, Verdict: finding.Unknown, Summary: say.Of(ServerRejects).And(AnswerToYou),
 			Evidence: finding.Facts(f.r.Fact()),
 		})
 	}
@@ -114,7 +92,11 @@ func met(f *rules.Facts, n graph.Node, c *finding.Cause, words string) *finding.
 	}
 	if seen, is := f.Asker.SeenFailing(n, words); is {
 		c.Verdict, c.Evidence = finding.Stuck, append(c.Evidence, finding.Fact{Fact: seen})
-		c.Summary = slices.DeleteFunc(c.Summary, func(s finding.Said) bool { return s.Word == AnswerToYou || s.Word == AsksWho })
+		for _, w := range []say.Word{AnswerToYou, AsksWho} {
+			if at, _ := c.Summary.Find(w); at >= 0 {
+				c.Summary = c.Summary.Splice(at, at+1, say.Text{})
+			}
+		}
 	}
 	return c
 }
@@ -129,17 +111,16 @@ func because(c *finding.Cause, r answer.Refusal) {
 	if reason == "" {
 		return
 	}
-	at := slices.IndexFunc(c.Summary, func(s finding.Said) bool { return s.Word == Reason || s.Word == OneReason })
-	switch {
+	switch at, args := c.Summary.Find(Reason, OneReason); {
 	case at < 0:
-		c.Summary = slices.Insert(c.Summary, 1, finding.Say(Reason, reason)...)
-	case c.Summary[at].Args[0] != reason:
-		c.Summary[at] = finding.Say(OneReason, min(reason, c.Summary[at].Args[0].(string)))[0]
+		c.Summary = c.Summary.Splice(1, 1, say.Of(Reason, reason))
+	case args[0] != reason:
+		c.Summary = c.Summary.Splice(at, at+1, say.Of(OneReason, min(reason, args[0].(string))))
 	}
 }
 
 // changed is an object that one of the suspects changes whenever it is written, in a way that the API server refuses.
-func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key string, summary finding.Text) *finding.Cause {
+func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key string, summary say.Text) *finding.Cause {
 	at := f.n.Identity()
 	if len(suspects) == 1 {
 		at = suspects[0].At
@@ -172,7 +153,7 @@ func (f refused) spare(m *admission.Mutator) finding.Way {
 	if h := m.Webhook; h != nil {
 		at, steps = entry(h)
 	}
-	way := finding.Does(f.Change(m.At, m.Whole, append(steps, adding(m.Whole, at+"/matchConditions/-", spareTerminating))...), SpareEnding)
+	way := finding.Does(f.Change(m.At, m.Whole, append(steps, adding(m.Whole, at+"/matchConditions/-", spareTerminating))...), SpareEnding).At(finding.Disruptive)
 	way.Temporary = true
 	return way
 }
@@ -185,15 +166,15 @@ func (f refused) invalid() *finding.Cause {
 	case m == nil:
 		return f.noLongerValid()
 	case len(m.By) > 1:
-		return f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, finding.Say(ChangesField, finding.Say(SomeMutator), m.Cause.Field))
+		return f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, say.Of(ChangesField, say.Of(SomeMutator), m.Cause.Field))
 	}
-	return f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, finding.Say(ChangesField, "it", m.Cause.Field))
+	return f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, say.Of(ChangesField, "it", m.Cause.Field))
 }
 
 func (f refused) noLongerValid() *finding.Cause {
 	id := f.n.Identity()
 	c := &finding.Cause{
-		Kind: finding.ValSchemaTightened, At: id, Verdict: finding.Stuck, Summary: finding.Say(InvalidNow), Evidence: finding.Facts(f.r.Fact()),
+		Kind: finding.ValSchemaTightened, At: id, Verdict: finding.Stuck, Summary: say.Of(InvalidNow), Evidence: finding.Facts(f.r.Fact()),
 		Ways: []finding.Way{finding.See(remedy.Look{Words: "edit", Of: id}, CorrectFields)},
 	}
 	for _, cause := range f.r.Causes[:min(len(f.r.Causes), evidence.MaxShown)] {
@@ -205,7 +186,7 @@ func (f refused) noLongerValid() *finding.Cause {
 	}
 	at := evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", whole)
 	c.Evidence = append(c.Evidence, finding.At(at.String(), "metadata.generation", fmt.Sprint(whole.GetGeneration())))
-	c.Ways = append(c.Ways, finding.See(remedy.Look{Words: "edit", Of: at, Save: true, Version: f.Version(at)}, RelaxSchema))
+	c.Ways = append(c.Ways, finding.See(remedy.Look{Words: "edit", Of: at, Save: true, Version: f.Version(at)}, RelaxSchema).At(finding.Disruptive))
 	return c
 }
 

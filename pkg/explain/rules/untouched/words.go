@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package untouched
+
+import "github.com/kubectl-gc/kubectl-gc/internal/say"
+
+// What is said of an object of which no deletion was requested.
+const (
+	NamespaceProtected say.Word = "the API server does not allow the deletion of this namespace"
+	WouldBeRefused     say.Word = "a DELETE of it would be refused"
+	RefusedBy          say.Word = ", by %s [%s]"
+	ThenDeleteAgain    say.Word = "; then send the DELETE again"
+	OneTerminating     say.Word = "%s in it is being deleted"
+	SomeTerminating    say.Word = "%s in it are being deleted"
+	ExplainContents    say.Word = "explain the terminating objects in it"
+	WasCreated         say.Word = "it was created %s ago: if an object of its name was deleted, that one is gone, and this is another one"
+	CreatedBy          say.Word = "%s created it %s ago: if an object of its name was deleted, that one is gone, and this is another one"
+	LeaveIt            say.Word = "leave it: %s creates it, and recreates it as long as it is needed"
+	DeleteCreator      say.Word = "to get rid of objects of this name, delete %s, or scale it down: as long as it needs one, it creates another"
+	StopCreator        say.Word = "to get rid of objects of this name, stop their creator, %s"
+)
