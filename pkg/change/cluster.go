@@ -51,7 +51,7 @@ type Reader interface {
 	Events(ctx context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error)
 	Snapshot(ctx context.Context, scope cluster.Scope, extra ...graph.Object) (*graph.Snapshot, error)
 	Get(ctx context.Context, resource graph.Resource, namespace, name string) (graph.Object, error)
-	Facts(ctx context.Context, objects []graph.Object) graph.Facts
+	Facts(ctx context.Context, of *graph.Snapshot, objects []graph.Object) graph.Facts
 	Resources() []*graph.Resource
 	Server(ctx context.Context) answer.Server
 	Now(ctx context.Context) time.Time

@@ -52,7 +52,7 @@ func (j *Job) plan(ctx context.Context, o *Options) (*Plan, error) {
 	}
 	world := preview.World{Graph: j.Graph}
 	var reads sync.WaitGroup
-	reads.Go(func() { j.Graph.Snapshot().Facts = reader.Facts(ctx, withFacts(j.Graph, decisive)) })
+	reads.Go(func() { j.Graph.Snapshot().Facts = reader.Facts(ctx, j.Graph.Snapshot(), withFacts(j.Graph, decisive)) })
 	reads.Go(func() { world.Server = reader.Server(ctx) })
 	world.Now = reader.Now(ctx)
 	world.ControllerManager = reader.ControllerManagerAlive(ctx, world.Now)

@@ -150,7 +150,9 @@ func (w *world) Events(context.Context, string, types.UID) ([]unstructured.Unstr
 	return nil, nil
 }
 
-func (w *world) Facts(context.Context, []graph.Object) graph.Facts      { return graph.Facts{} }
+func (w *world) Facts(context.Context, *graph.Snapshot, []graph.Object) graph.Facts {
+	return graph.Facts{}
+}
 func (w *world) Resources() []*graph.Resource                           { return w.resources }
 func (w *world) Server(context.Context) answer.Server                   { return answer.Server{} }
 func (w *world) Now(context.Context) time.Time                          { return start }

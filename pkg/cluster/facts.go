@@ -22,9 +22,12 @@ import (
 )
 
 // maxGets is the number of objects of a type up to which each is read by itself; more are
-// listed. maxLists is the number of namespaces up to which pods are listed in each.
+// listed, but up to manyGets pods where a list has so many others, perGet for each, that it costs the server more.
+// maxLists is the number of namespaces up to which pods are listed in each.
 const (
 	maxGets  = 50
+	manyGets = 150
+	perGet   = 50
 	maxLists = 20
 )
 
@@ -33,10 +36,10 @@ func HasFacts(resource *graph.Resource) bool {
 	return resource.IsPod() || resource.IsNamespace() || resource.IsCRD()
 }
 
-// Facts reads what a prediction about the objects needs beyond metadata: pods
+// Facts reads what a prediction about the objects of a snapshot needs beyond metadata: pods
 // with their nodes, namespaces, CustomResourceDefinitions. What cannot be read
 // is missing from the result.
-func (r *Reader) Facts(ctx context.Context, objects []graph.Object) graph.Facts {
+func (r *Reader) Facts(ctx context.Context, of *graph.Snapshot, objects []graph.Object) graph.Facts {
 	f := facts{Facts: graph.Facts{
 		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{},
 		CRDs: map[types.UID]graph.CRDFacts{}, Nodes: map[string]bool{},
@@ -45,7 +48,7 @@ func (r *Reader) Facts(ctx context.Context, objects []graph.Object) graph.Facts 
 	group.SetLimit(getsInFlight)
 	r.namespaceFacts(ctx, objects, &group, &f)
 	r.definitionFacts(ctx, objects, &group, &f)
-	r.podFacts(ctx, objects, &group, &f)
+	r.podFacts(ctx, of, objects, &group, &f)
 	_ = group.Wait() // what cannot be read is missing
 	r.nodeFacts(ctx, &f)
 	return f.Facts
@@ -193,7 +196,7 @@ func claims(p *corev1.Pod) []string {
 
 // podFacts reads the pods among the objects: each by itself, or those of each namespace, or all
 // there are; if these may not be listed, those of each namespace after all.
-func (r *Reader) podFacts(ctx context.Context, objects []graph.Object, group *errgroup.Group, f *facts) {
+func (r *Reader) podFacts(ctx context.Context, of *graph.Snapshot, objects []graph.Object, group *errgroup.Group, f *facts) {
 	uids, in := wanted(objects, (*graph.Resource).IsPod), map[string]bool{}
 	for _, o := range uids {
 		in[o.Namespace] = true
@@ -204,6 +207,8 @@ func (r *Reader) podFacts(ctx context.Context, objects []graph.Object, group *er
 		}
 	}
 	switch {
+	case len(uids) <= manyGets && len(in) > maxLists && podsOf(of) > len(uids)*perGet:
+		readEach(ctx, r, uids, group, keep)
 	case len(uids) > maxGets && len(in) > maxLists:
 		group.Go(func() error {
 			err := r.listPodFacts(ctx, "", keep)
@@ -222,6 +227,16 @@ func (r *Reader) podFacts(ctx context.Context, objects []graph.Object, group *er
 	default:
 		readEach(ctx, r, uids, group, keep)
 	}
+}
+
+// podsOf counts the pods of a snapshot.
+func podsOf(s *graph.Snapshot) (pods int) {
+	for _, head := range s.Heads() {
+		if head.Resource.IsPod() {
+			pods++
+		}
+	}
+	return pods
 }
 
 // listPodFacts calls keep with the pods of a namespace, or with all when that is empty, as far as they can

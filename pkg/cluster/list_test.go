@@ -410,7 +410,7 @@ func TestHasFacts(t *testing.T) {
 	}
 	for i := range objects {
 		before := len(s.log)
-		r.Facts(t.Context(), objects[i:i+1])
+		r.Facts(t.Context(), &graph.Snapshot{}, objects[i:i+1])
 		if asked := len(s.log) > before; asked != HasFacts(objects[i].Resource) {
 			t.Errorf("%s: asked %t, HasFacts says %t", objects[i].Identity(), asked, !asked)
 		}

@@ -187,7 +187,7 @@ func TestFacts(t *testing.T) {
 		CRDs:       map[types.UID]graph.CRDFacts{},
 		Nodes:      map[string]bool{"ready": true, "silent": false}, NodesRead: true,
 	}
-	if diff := cmp.Diff(want, r.Facts(t.Context(), objects)); diff != "" {
+	if diff := cmp.Diff(want, r.Facts(t.Context(), &graph.Snapshot{}, objects)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, request := range s.log[before:] {
@@ -221,7 +221,7 @@ func TestNodeFacts(t *testing.T) {
 			s.on("GET", "/api/v1/nodes/n", always, test.answer)
 		}
 		r := s.reader(Options{})
-		f := r.Facts(t.Context(), []graph.Object{found(t, s.snapshot(r, Scope{}), "p")})
+		f := r.Facts(t.Context(), &graph.Snapshot{}, []graph.Object{found(t, s.snapshot(r, Scope{}), "p")})
 		if got := fmt.Sprint(f.Nodes, f.NodesRead); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}
@@ -252,7 +252,7 @@ func TestManyPodFacts(t *testing.T) {
 	s.on("GET", "/api/v1/namespaces/other/pods", 1, page(body("q0"), "next"))
 	s.on("GET", "/api/v1/namespaces/other/pods", 1, forbidden())
 	s.on("GET", "/api/v1/namespaces/failing/pods", 1, forbidden())
-	f := r.Facts(t.Context(), objects)
+	f := r.Facts(t.Context(), &graph.Snapshot{}, objects)
 	var got []string
 	for uid := range f.Pods {
 		got = append(got, string(uid))
@@ -306,7 +306,7 @@ func TestManyFacts(t *testing.T) {
 			}
 		}
 		before := len(s.log)
-		f := r.Facts(t.Context(), objects)
+		f := r.Facts(t.Context(), &graph.Snapshot{}, objects)
 		if len(f.Pods) != len(pods) || len(f.Nodes) != len(nodes) || !f.NodesRead || len(f.Namespaces) != len(namespaces) || len(f.CRDs) != len(crds) {
 			t.Errorf("refused: %t: %d pods, %d nodes, %d namespaces, %d definitions", refused, len(f.Pods), len(f.Nodes), len(f.Namespaces), len(f.CRDs))
 		}
@@ -333,7 +333,7 @@ func TestCRDFacts(t *testing.T) {
 		s.raw["/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"] = test.body
 		s.add("customresourcedefinitions widgets.example.com")
 		resource := graph.Resource{GroupVersionResource: s.objects[0].served.WithResource("customresourcedefinitions"), Kind: "CustomResourceDefinition"}
-		f := s.reader(Options{}).Facts(t.Context(), []graph.Object{graph.NewObject(&resource, &s.objects[0].PartialObjectMetadata)})
+		f := s.reader(Options{}).Facts(t.Context(), &graph.Snapshot{}, []graph.Object{graph.NewObject(&resource, &s.objects[0].PartialObjectMetadata)})
 		if got := fmt.Sprint(f.CRDs); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}
@@ -404,6 +404,23 @@ func TestPartsOfACluster(t *testing.T) {
 	} {
 		if got.Covers(place.Resource, place.Namespace, "gone") != want {
 			t.Errorf("%v is covered: %v", place, !want)
+		}
+	}
+}
+
+// Many texts are found as each of them is.
+func TestContainsAny(t *testing.T) {
+	var many [][]byte
+	for i := range 100 {
+		many = append(many, fmt.Appendf(nil, `"0000000%d-uid"`, i))
+	}
+	for _, texts := range [][][]byte{many[:1], many[:4], many[:5], many, append(many[:9:9], []byte("short"))} {
+		has := containsAny(texts)
+		for _, in := range []string{"", "0000", `"00000003-uid"`, `{"uid":"00000008-uid"}`, `{"uid":"00000099-uid"`, `{"uid":"000000100-uid"}`, `"00000008-ui`, "a short one"} {
+			want := slices.ContainsFunc(texts, func(text []byte) bool { return strings.Contains(in, string(text)) })
+			if has([]byte(in)) != want {
+				t.Errorf("%d texts in %s: want %t", len(texts), in, want)
+			}
 		}
 	}
 }

@@ -129,7 +129,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 		snapshot := s.snapshot(r, Scope{})
 		o := found(t, snapshot, "p")
 		r.Statuses(t.Context(), []*graph.Object{&o})
-		r.Facts(t.Context(), []graph.Object{o})
+		r.Facts(t.Context(), &graph.Snapshot{}, []graph.Object{o})
 		r.ControllerManagerAlive(t.Context(), time.Now())
 		if _, err := r.Page(t.Context(), *o.Resource, "", 1); err != nil {
 			t.Error(err)

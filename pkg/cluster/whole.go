@@ -5,6 +5,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -53,8 +54,9 @@ func (r *Reader) EachNaming(ctx context.Context, resource schema.GroupVersionRes
 
 // eachWith yields the objects of a list of which the JSON has one of the texts.
 func (r *Reader) eachWith(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts [][]byte, begin func(), yield func(*unstructured.Unstructured) error) error {
+	wanted := containsAny(texts)
 	return r.eachWhole(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace}, begin, func(item []byte) error {
-		if !slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(item, text) }) {
+		if !wanted(item) {
 			return nil
 		}
 		var o unstructured.Unstructured
@@ -63,6 +65,31 @@ func (r *Reader) eachWith(ctx context.Context, resource schema.GroupVersionResou
 		}
 		return yield(&o)
 	})
+}
+
+// containsAny returns a function that reports whether a text has one of others. Many of them are looked for at once, by how they begin.
+func containsAny(texts [][]byte) func([]byte) bool {
+	const few, width, bits = 4, 8, 16
+	if len(texts) <= few || slices.ContainsFunc(texts, func(text []byte) bool { return len(text) < width }) {
+		return func(in []byte) bool {
+			return slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(in, text) })
+		}
+	}
+	hash := func(b []byte) uint64 { return binary.LittleEndian.Uint64(b) * 0x9E3779B97F4A7C15 >> (64 - bits) }
+	var beginnings [1 << bits]bool
+	begin := map[uint64][][]byte{}
+	for _, text := range texts {
+		h := hash(text)
+		beginnings[h], begin[h] = true, append(begin[h], text)
+	}
+	return func(in []byte) bool {
+		for i := 0; i+width <= len(in); i++ {
+			if h := hash(in[i:]); beginnings[h] && slices.ContainsFunc(begin[h], func(text []byte) bool { return bytes.HasPrefix(in[i:], text) }) {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // EachTyped is EachMentioning for all objects of one of Kubernetes' own types, in Go's. What

@@ -264,7 +264,7 @@ func (o *explainOptions) isHere(s *session, id graph.Identity) bool {
 // explains what is left.
 func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph, workloads *controllers.Workloads, selected []types.UID) (*explain.Report, error) {
 	snapshot := g.Snapshot()
-	snapshot.Facts = s.reader.Facts(ctx, deciding(g))
+	snapshot.Facts = s.reader.Facts(ctx, snapshot, deciding(g))
 	now := s.reader.Now(ctx)
 	server := simulator.New(snapshot, simulator.Options{Now: now, Server: s.reader.Server(ctx)})
 	outcome, err := gc.New(server, g, gc.Options{SeesAll: true}).Collect(ctx, "")

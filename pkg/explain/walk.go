@@ -42,6 +42,8 @@ type Input struct {
 	Cluster  Cluster
 	// Workloads are those of the cluster; nil stands for reading them when they are needed.
 	Workloads *controllers.Workloads
+	// Read has read things of the graph already; nil has none.
+	Read *evidence.Reader
 	// Failed are objects that were asked for and could not be read.
 	Failed []Failed
 	// Prober asks what would happen to a write; nil asks nothing.
@@ -72,6 +74,7 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	w := newWalker(ctx, in)
 	report := &Report{Now: in.Now}
 	nodes := sortedNodes(in.Graph, objects)
+	w.evidence.Announce(nodes)
 	defer w.expect(nodes)()
 	for _, n := range nodes {
 		report.Objects = append(report.Objects, w.explanation(n))
@@ -187,7 +190,10 @@ func newWalker(ctx context.Context, in Input) *walker {
 		facts: &facts{Input: in},
 		book:  newBook(), known: map[types.UID]*known{},
 	}
-	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
+	source := evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed}
+	if w.evidence = evidence.New(ctx, source); in.Read != nil {
+		w.evidence = in.Read.For(source)
+	}
 	outcomes := map[types.UID]gc.Outcome{}
 	for _, o := range in.Outcomes {
 		outcomes[o.Object.UID] = o

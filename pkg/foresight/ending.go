@@ -39,7 +39,7 @@ func (l *looker) ending(ctx context.Context, s *Sight) {
 		return
 	}
 	report := explain.Explain(ctx, explain.Input{
-		Graph: l.graph, Cluster: l.Source.Cluster, Workloads: l.Workloads, Events: l.Source.Events, Catalogue: l.Catalogue,
+		Graph: l.graph, Cluster: l.Source.Cluster, Workloads: l.Workloads, Read: l.now.evidence, Events: l.Source.Events, Catalogue: l.Catalogue,
 		Now: l.Source.Now, Server: l.Server, Wait: l.Source.Wait, Passed: l.Source.Passed,
 	}, objects)
 	for i := range report.Objects {

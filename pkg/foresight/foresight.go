@@ -78,9 +78,6 @@ type scene struct {
 	named map[string]graph.Identity
 	now   view
 	then  view
-	// held counts by type the objects that go and have foreign finalizers, nil until that
-	// is asked.
-	held map[schema.GroupVersionResource]int
 }
 
 // looker foresees who serves finalizers and who does not, and what stops working. It owns what it knows of policies.
@@ -186,6 +183,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	now := evidence.New(ctx, in.Source)
 	then := now.Without(func(uid types.UID) bool { return l.going[uid] && !l.remade(uid) })
 	l.now, l.then = newView(ctx, now, &in), newView(ctx, then, &in)
+	l.now.evidence.Announce(l.looksAt())
 	l.order = newBarriers(l.scene)
 	s := &Sight{of: map[types.UID][]*Service{}, stuck: map[types.UID]Why{}, safe: in.Safe}
 	s.Services = l.services()
@@ -201,6 +199,22 @@ func Look(ctx context.Context, in Input) *Sight {
 	s.Lost, s.Returns = (&losses{l.scene}).lost(), (&returning{l.scene}).returns()
 	s.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.now.evidence.Unread(), l.then.evidence.Unread()))))
 	return s
+}
+
+// looksAt are the objects of the plan of which the whole is looked at.
+func (l *scene) looksAt() []graph.Node {
+	var nodes []graph.Node
+	for uid := range l.going {
+		n, ok := l.graph.Node(uid)
+		if !ok || n.Virtual() {
+			continue
+		}
+		holds := n.Resource().GroupResource() == evidence.Claims.GroupResource() || n.Resource().GroupResource() == statefulSets.GroupResource()
+		if holds || explained(n) || Foreign(n.Finalizers()) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
 }
 
 // node finds an object in the graph of everything, or else in that of the plan.

@@ -222,7 +222,7 @@ func (l *losses) spares(n graph.Node, finalizer string) bool {
 	if !policy && resource != kustomizations {
 		return false
 	}
-	full, err := l.whole(n)
+	full, err := l.now.evidence.Whole(n)
 	if err != nil {
 		return false // it is noted as unread
 	}
@@ -249,7 +249,7 @@ func (l *losses) deployed(n graph.Node) int {
 	if !has {
 		return 0
 	}
-	full, err := l.whole(n)
+	full, err := l.now.evidence.Whole(n)
 	if err != nil {
 		return 0 // it is noted as unread
 	}

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
@@ -205,7 +203,7 @@ func (l *looker) doubted(s *Service, n graph.Node, a *controllers.Answer) {
 
 // paused looks for a word to leave the object alone: its controller may obey.
 func (l *looker) paused(s *Service, n graph.Node) {
-	full, err := l.whole(n)
+	full, err := l.now.evidence.Whole(n)
 	if err != nil {
 		return // it is noted as unread
 	}
@@ -217,28 +215,6 @@ func (l *looker) paused(s *Service, n graph.Node) {
 	default:
 		s.whenever(Racing, pausedBy{s.Finalizer, s.By, p.String(), false})
 	}
-}
-
-// maxWhole is the number of objects of a type up to which each is read by itself.
-const maxWhole = 20
-
-// whole reads the whole of an object: of many of a type all at once.
-func (l *scene) whole(n graph.Node) (*unstructured.Unstructured, error) {
-	resource := n.Resource().GroupVersionResource
-	if l.held == nil {
-		l.held = map[schema.GroupVersionResource]int{}
-		for uid := range l.going {
-			if m, ok := l.node(uid); ok && Foreign(m.Finalizers()) {
-				l.held[m.Resource().GroupVersionResource]++
-			}
-		}
-	}
-	if l.held[resource] > maxWhole {
-		if _, err := l.now.evidence.List(resource, ""); err != nil {
-			return nil, err
-		}
-	}
-	return l.now.evidence.Whole(n)
 }
 
 // loses returns what of a controller goes by the plan while the object still needs it.

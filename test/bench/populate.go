@@ -39,6 +39,7 @@ func populate(ctx context.Context, args []string) error {
 	flags.IntVar(&u.types, "types", 0, "how many types are defined beside those of Kubernetes")
 	flags.IntVar(&u.wrong, "wrong", 0, "how many owner references are wrong")
 	flags.IntVar(&u.terminating, "terminating", 0, "how many objects are in deletion for ever; needs types")
+	flags.IntVar(&u.garbage, "garbage", 0, "how many objects have only owners that are gone; needs types")
 	namespaces := flags.Int("namespaces", 0, "how many namespaces there are to be at least")
 	there := flags.Int("there", 0, "how many of the objects are there already, about")
 	apiserver := flags.Int("apiserver", 0, "the API server's process: create one namespace of applications, and copy those in etcd")

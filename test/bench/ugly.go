@@ -22,16 +22,18 @@ type ugliness struct {
 	// terminating is how many objects are to be in deletion for ever, of as many
 	// causes as there are stuckKinds.
 	terminating int
+	// garbage is how many objects have only owners that are gone, of as many kinds as there are in garbageKinds.
+	garbage int
 	// namespaces is how many there are for all that.
 	namespaces int
 }
 
 // spoil makes a cluster as ugly as those that have been in use for years.
 func (c *creator) spoil(ctx context.Context, u ugliness) error {
-	if u.types+u.wrong+u.terminating == 0 {
+	if u.types+u.wrong+u.terminating+u.garbage == 0 {
 		return nil
 	}
-	for _, step := range []func(context.Context, ugliness) error{c.define, c.wrong, c.operators, c.stuck} {
+	for _, step := range []func(context.Context, ugliness) error{c.define, c.wrong, c.operators, c.stuck, c.garbage} {
 		if err := step(ctx, u); err != nil {
 			return err
 		}
@@ -119,6 +121,9 @@ func (c *creator) wrong(ctx context.Context, u ugliness) error {
 // operators makes the workloads that are to serve finalizers, and what such have beside
 // them: accounts, rights, leases. None of them runs.
 func (c *creator) operators(ctx context.Context, u ugliness) error {
+	if u.types == 0 {
+		return nil
+	}
 	if _, err := c.create(ctx, "/api/v1/namespaces", `{"metadata":{"name":"operators"}}`); err != nil {
 		return err
 	}
@@ -304,6 +309,39 @@ func chain(ctx context.Context, c *creator, u *ugliness, i int) error {
 		}
 	}
 	return nil
+}
+
+// garbageKinds are what there is of garbage, as many objects of each.
+var garbageKinds = []struct{ group, resource, finalizer, more string }{
+	{core, "configmaps", "", ""},
+	{core, "secrets", "cleanup.unknown.example.org/secret", ""},
+	{core, "services", "service.kubernetes.io/load-balancer-cleanup", port},
+	{core, "pods", "", `,"spec":` + podSpec},
+	{core, "persistentvolumeclaims", "kubernetes.io/pvc-protection", claimSpec},
+	{core, "serviceaccounts", "", ""},
+	{"/apis/apps/v1", "replicasets", "", `,"spec":{"replicas":0,` + template(podSpec) + `}`},
+	{"/apis/apps/v1", "statefulsets", "", `,"spec":{"replicas":0,"serviceName":"x",` + template(podSpec) + `}`},
+	{"/apis/apps/v1", "deployments", "rollout.example.net/guard", `,"spec":{"replicas":0,` + template(podSpec) + `}`},
+	{"/apis/" + groupOf(0) + "/v1", "widget000s", "product-00.example.com/cleanup", ""},
+	{"/apis/" + groupOf(3) + "/v1", "widget003s", "product-01.example.com/cleanup", ""},
+	{"/apis/" + groupOf(6) + "/v1", "widget006s", "", ""},
+}
+
+// garbage makes what a garbage collector would delete.
+func (c *creator) garbage(ctx context.Context, u ugliness) error {
+	return each(ctx, u.garbage, func(ctx context.Context, i int) error {
+		kind := &garbageKinds[i%len(garbageKinds)]
+		name := fmt.Sprintf("garbage-%05d", i)
+		owner := ownedBy("apps/v1", "Deployment", "gone", fmt.Sprintf("00000000-0000-4000-9000-%012d", i))
+		body := `{` + meta(name, owner) + kind.more + `}`
+		if kind.finalizer != "" {
+			body = withFinalizer(name, kind.finalizer, owner, kind.more)
+		}
+		if number, is := strings.CutPrefix(kind.resource, "widget"); is {
+			body = strings.Replace(body, `{`, `{"apiVersion":"`+strings.TrimPrefix(kind.group, "/apis/")+`","kind":"Widget`+strings.TrimSuffix(number, "s")+`",`, 1)
+		}
+		return c.createServed(ctx, kind.group+"/namespaces/"+u.namespaceOf(i)+"/"+kind.resource, body)
+	})
 }
 
 // createDeleted creates an object and deletes it with a policy, or by default.

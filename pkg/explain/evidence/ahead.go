@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -31,7 +33,31 @@ func familyOf(n graph.Node) family {
 	return family{n.Resource().GroupVersionResource, strings.Join(n.Finalizers(), " ")}
 }
 
-// ahead reads the whole of a node that is being deleted and, unless it is the first of its
+// Announce says that the whole of these nodes will be asked for, most of them: those of which there are many come from
+// lists then, and one after the other of the rest not by itself.
+func (r *Reader) Announce(nodes []graph.Node) {
+	if r.whole != nil {
+		r.whole.Announce(nodes)
+		return
+	}
+	touched := sets.New[place]()
+	for _, n := range nodes {
+		of := alikeOf(n)
+		r.announced[of] = append(r.announced[of], n)
+		touched.Insert(of)
+	}
+	for of := range touched {
+		slices.SortFunc(r.announced[of], byIndex)
+		r.announced[of] = slices.CompactFunc(r.announced[of], func(a, b graph.Node) bool { return a.Index() == b.Index() })
+	}
+}
+
+func byIndex(a, b graph.Node) int { return cmp.Compare(a.Index(), b.Index()) }
+
+// maxAlone is how many objects are read each by itself as long as lists may have them, whatever the lists cost.
+const maxAlone = 150
+
+// ahead reads the whole of a node that was announced or is being deleted and, unless it is the first of its
 // family, that of the next ones, all at once. Get has what was read; that something could not
 // be read is not worth a word before somebody asks for it.
 func (r *Reader) ahead(n graph.Node) {
@@ -39,14 +65,37 @@ func (r *Reader) ahead(n graph.Node) {
 		r.whole.ahead(n)
 		return
 	}
-	of := familyOf(n)
-	if r.hasRead(placeOf(n)) || !n.BeingDeleted() {
+	of := alikeOf(n)
+	announced := r.announced[of]
+	_, is := slices.BinarySearchFunc(announced, n, byIndex)
+	if r.hasRead(placeOf(n)) || !is && !n.BeingDeleted() {
 		return
 	}
-	if r.asked[of]++; r.asked[of] == 1 {
+	if is && r.listsFor(of) {
 		return
 	}
-	r.readEarly(familyAfter(n, r.counts().deleted[of.resource], func(m graph.Node) bool { return r.hasRead(placeOf(m)) }))
+	if r.asked[familyOf(n)]++; r.asked[familyOf(n)] == 1 {
+		return
+	}
+	if !is {
+		announced = r.counts().deleted[of.resource]
+	}
+	r.readEarly(familyAfter(n, announced, func(m graph.Node) bool { return r.hasRead(placeOf(m)) }))
+}
+
+// listsFor reads what was announced of a list from that, once, if it is worth it: the requests would cost more, or be too many.
+func (r *Reader) listsFor(of place) bool {
+	left := slices.DeleteFunc(slices.Clone(r.announced[of]), func(n graph.Node) bool { return r.hasRead(placeOf(n)) })
+	if !r.cheaper(of, len(left)) && (len(left) <= 1 || r.alone+len(left) <= maxAlone) {
+		return false
+	}
+	delete(r.announced, of)
+	return r.readListed(of.resource, left) == nil
+}
+
+// cheaper reports whether a list costs less than requests for some of its objects.
+func (r *Reader) cheaper(of place, objects int) bool {
+	return objects > maxAlike && r.counts().all[of] <= objects*perTerminating
 }
 
 // Together reads the whole of several nodes at once, for who is about to ask for each by
@@ -64,7 +113,7 @@ func (r *Reader) Together(nodes []graph.Node) {
 	}
 	var single []graph.Node
 	for of, alike := range unread {
-		if len(alike) > maxAlike && r.counts().all[of] <= len(alike)*perTerminating && r.readListed(of.resource, alike) == nil {
+		if r.cheaper(of, len(alike)) && r.readListed(of.resource, alike) == nil {
 			continue
 		}
 		single = append(single, alike...)
@@ -75,13 +124,15 @@ func (r *Reader) Together(nodes []graph.Node) {
 // readListed reads the whole of nodes of one type from a list, as far as it has them.
 func (r *Reader) readListed(resource schema.GroupVersionResource, nodes []graph.Node) error {
 	namespace, wanted := nodes[0].Namespace(), map[types.UID]bool{}
+	var uids []string
 	for _, n := range nodes {
+		uids = append(uids, strconv.Quote(string(n.UID())))
 		if wanted[n.UID()] = true; n.Namespace() != namespace {
 			namespace = ""
 		}
 	}
 	var found []unstructured.Unstructured
-	err := r.source.Cluster.EachNaming(r.ctx, resource, namespace, []string{`"uid"`}, func() { found = nil }, func(o *unstructured.Unstructured) error {
+	err := r.source.Cluster.EachNaming(r.ctx, resource, namespace, uids, func() { found = nil }, func(o *unstructured.Unstructured) error {
 		if wanted[o.GetUID()] {
 			found = append(found, *o)
 		}
@@ -114,6 +165,7 @@ func (r *Reader) readEarly(nodes []graph.Node) {
 
 // wholeOnce returns what reads an object, which Get will do without it.
 func (r *Reader) wholeOnce(ctx context.Context, p place) func() reading {
+	r.alone++
 	r.early[p] = sync.OnceValue(func() reading { return r.readNow(ctx, p) })
 	return r.early[p]
 }
@@ -293,7 +345,10 @@ func (r *lists) take(begun *Begun) {
 // for those that are not to be had. The nodes are in the order of the graph.
 func familyAfter(n graph.Node, nodes []graph.Node, not func(graph.Node) bool) []graph.Node {
 	family := []graph.Node{n}
-	from, _ := slices.BinarySearchFunc(nodes, n.Index()+1, func(m graph.Node, i int) int { return cmp.Compare(m.Index(), i) })
+	from, is := slices.BinarySearchFunc(nodes, n, byIndex)
+	if is {
+		from++
+	}
 	for _, next := range nodes[from:] {
 		if len(family) == aheadOf {
 			break

@@ -79,7 +79,11 @@ type Reader struct {
 	early              map[place]func() reading
 	earlyEvents        map[types.UID]func() listing
 	asked, askedEvents map[family]int
-	events             map[types.UID][]unstructured.Unstructured
+	// announced will be asked for, by the lists that have them, in the order of the graph; alone is how many objects were read by
+	// themselves.
+	announced map[place][]graph.Node
+	alone     int
+	events    map[types.UID][]unstructured.Unstructured
 	// looked counts the volumes that were looked up, and volumes has all, once they were many.
 	looked  int
 	volumes map[string]*unstructured.Unstructured
@@ -90,7 +94,8 @@ func New(ctx context.Context, source Source) *Reader {
 	r := &Reader{
 		source: source, ctx: ctx, metadata: &metadata{graph: source.Graph, without: source.Gone}, unread: &unread{},
 		objects: map[place]reading{}, early: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, asked: map[family]int{}, askedEvents: map[family]int{},
-		events: map[types.UID][]unstructured.Unstructured{},
+		announced: map[place][]graph.Node{},
+		events:    map[types.UID][]unstructured.Unstructured{},
 	}
 	r.lists = &lists{
 		metadata: r.metadata, unread: r.unread, source: source, ctx: ctx,
@@ -105,9 +110,14 @@ func New(ctx context.Context, source Source) *Reader {
 func (r *Reader) Without(gone func(types.UID) bool) *Reader {
 	source := r.source
 	source.Gone = gone
-	without := New(r.ctx, source)
-	without.whole, without.lists.whole = r, r.lists
-	return without
+	return r.For(source)
+}
+
+// For returns a Reader of a source of the same cluster. What it gets and lists is read once for both.
+func (r *Reader) For(source Source) *Reader {
+	other := New(r.ctx, source)
+	other.whole, other.lists.whole = r, r.lists
+	return other
 }
 
 // Server is what is known of the API server by its version.
@@ -174,6 +184,7 @@ func (r *Reader) read(p place) reading {
 	if early := r.early[p]; early != nil {
 		return early()
 	}
+	r.alone++
 	return r.readNow(r.ctx, p)
 }
 

@@ -356,6 +356,43 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// Of objects that were announced, few are read by themselves, and those of which there are many, or that are much of their type, from one list; those that
+// it does not have, by themselves after all.
+func TestAnnounce(t *testing.T) {
+	for _, test := range []struct {
+		announced, others int
+		gone              bool
+		gets, lists       int
+	}{{20, 5000, false, 20, 0}, {30, 100, false, 0, 1}, {120, 9000, false, 120, 0}, {160, 9000, false, 0, 1}, {30, 100, true, 1, 1}} {
+		w, s := &world{objects: map[string]*unstructured.Unstructured{}}, &graph.Snapshot{}
+		for i := range test.announced + test.others {
+			name := fmt.Sprint("o", i)
+			s.Add(graph.Object{Resource: configMaps, Namespace: "shop", Name: name, UID: types.UID(name)})
+			o := &unstructured.Unstructured{}
+			o.SetNamespace("shop")
+			o.SetName(name)
+			o.SetUID(types.UID(name))
+			w.objects["configmaps/shop/"+name] = o
+		}
+		if test.gone {
+			delete(w.objects, "configmaps/shop/o0")
+		}
+		g := graph.New(s)
+		r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Now: now})
+		nodes := slices.Collect(g.Nodes())[:test.announced]
+		r.For(evidence.Source{Cluster: w, Graph: g, Now: now}).Announce(slices.Concat(nodes[7:], nodes))
+		for _, n := range nodes {
+			if o, err := r.Whole(n); (err != nil || o.GetUID() != n.UID()) && !(test.gone && n.Name() == "o0") {
+				t.Errorf("%+v: %s: %v", test, n.Name(), err)
+			}
+		}
+		lists := len(slices.DeleteFunc(slices.Clone(w.asked), func(asked string) bool { return strings.HasPrefix(asked, "get") }))
+		if gets := len(w.asked) - lists; gets != test.gets || lists != test.lists {
+			t.Errorf("%+v: %d gets, %d lists", test, gets, lists)
+		}
+	}
+}
+
 // The pods of namespaces that are asked about one after the other are listed once each, and
 // those of a namespace without terminating claims not ahead of time.
 func TestPodsWithClaims(t *testing.T) {

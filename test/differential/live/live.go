@@ -330,7 +330,7 @@ func (w *World) readFacts(ctx context.Context, snapshot *graph.Snapshot) {
 			pods = append(pods, o)
 		}
 	}
-	snapshot.Facts = w.Reader.Facts(ctx, pods)
+	snapshot.Facts = w.Reader.Facts(ctx, snapshot, pods)
 }
 
 // Plan returns a server in memory that holds what the graph was made of.
