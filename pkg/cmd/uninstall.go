@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -169,15 +167,15 @@ func (o *uninstallOptions) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u, sticks, err := o.foretell(ctx, s)
+	u, err := o.foretell(ctx, s)
 	if err != nil {
 		return err
 	}
-	return o.answer(s, u, sticks)
+	return o.answer(s, u)
 }
 
 // answer prints what was found out.
-func (o *uninstallOptions) answer(s *session, u *render.Uninstall, sticks bool) error {
+func (o *uninstallOptions) answer(s *session, u *render.Uninstall) error {
 	if err := o.output.print(o.globals, u); err != nil {
 		return err
 	}
@@ -186,7 +184,7 @@ func (o *uninstallOptions) answer(s *session, u *render.Uninstall, sticks bool) 
 		return err
 	}
 	switch {
-	case sticks || u.Halt != nil:
+	case u.Fails || u.Halt != nil:
 		return errRemaining
 	case o.strict && len(u.Unread) > 0:
 		return errIncomplete
@@ -204,83 +202,27 @@ func worldOf(ctx context.Context, s *session) (*uninstall.World, error) {
 	return &uninstall.World{Graph: g, Namespace: s.namespace, Evidence: evidence.New(ctx, evidence.Source{Cluster: s.reader, Graph: g, Now: s.reader.Now(ctx)})}, nil
 }
 
-// foretell says what becomes of what the tool does, and whether something gets stuck or breaks.
-func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.Uninstall, sticks bool, err error) {
+// foretell says what becomes of what the tool does.
+func (o *uninstallOptions) foretell(ctx context.Context, s *session) (*render.Uninstall, error) {
 	w, err := worldOf(ctx, s)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	g := w.Graph
 	nested := releases{globals: o.globals}
 	w.Release = func(namespace, name string) (*uninstall.Release, error) {
 		return nested.read(ctx, s, w, namespace, name)
 	}
 	p, err := o.plans(ctx, s, w)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	w.Follow(p)
-	u = &render.Uninstall{Plan: p, Preview: preview.Nothing(g), Cluster: w.ClusterUID()}
-	made, err := play(ctx, s, g, p)
-	if err == nil && made != nil && made.Sight.Unserved(p.Own.UID) {
-		p.Stop()
-		made, err = play(ctx, s, g, p)
-	}
-	for err == nil && made != nil && p.Settle(made.Report.Outcomes, made.Sight) {
-		made, err = play(ctx, s, g, p)
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	if made != nil {
-		p.Doubt(made.Report.Outcomes, made.Sight)
-		u.Preview, u.Sight, sticks = made.Plan, made.Sight, made.Sticks() || mightStick(p, made.Report)
-		if p.Tool == "helm" && slices.ContainsFunc(p.Targets(), func(id graph.Identity) bool { return slices.Contains(made.Sight.Refused(), id.UID) }) {
-			p.Open = append(p.Open, uninstall.Open{Cause: uninstall.Refused})
+	r, err := w.Foretell(p, func(job preview.Job) (*preview.Plan, *foresight.Sight, error) {
+		// It can carry nothing out: it is given nothing that makes clients that write.
+		made, err := change.Make(ctx, &change.Job{Cluster: change.Cluster{Reader: s.reader}, Graph: w.Graph, Whole: w.Graph, Job: job}, change.Options{})
+		if err != nil {
+			return nil, nil, err
 		}
-		u.Sight.Lost = slices.DeleteFunc(u.Sight.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
-		u.Sight.Returns = slices.DeleteFunc(u.Sight.Returns, func(r foresight.Return) bool { return delivers(p, &r) })
-		u.Left = w.Left(p, made.Plan, claimsKept(u))
-	}
-	u.Unread = w.Evidence.Unread()
-	if u.Sight != nil {
-		u.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(u.Unread, u.Sight.Unread))))
-	}
-	return u, sticks, ctx.Err()
-}
-
-// mightStick reports whether it is not known of an object that it goes; but for what the tool may not delete at all, which is said as not known.
-func mightStick(p *uninstall.Plan, report *gc.Report) bool {
-	return slices.ContainsFunc(report.Outcomes, func(outcome gc.Outcome) bool {
-		return outcome.Result == gc.Unknown && !slices.ContainsFunc(p.Open, func(o uninstall.Open) bool { return o.Item.Name == outcome.Object.Name })
+		return made.Plan, made.Sight, nil
 	})
-}
-
-// play makes the plan of the tool's deletes, nil when there are none. It can carry nothing out: it is given nothing that makes clients that write.
-func play(ctx context.Context, s *session, g *graph.Graph, p *uninstall.Plan) (*change.Plan, error) {
-	job := p.Job()
-	if len(job.Targets) == 0 {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	j := &change.Job{Cluster: change.Cluster{Reader: s.reader}, Graph: g, Whole: g, Job: job}
-	return change.Make(ctx, j, change.Options{})
-}
-
-// delivers reports whether an object comes back with what is removed, and so does not.
-func delivers(p *uninstall.Plan, r *foresight.Return) bool {
-	kind, namespace, name := r.Deliverer()
-	return p.Deliverer != "" && kind == p.Deliverer && name == p.Name && (namespace == p.Namespace || namespace == "")
-}
-
-// claimsKept are the claims of StatefulSets that stay, by the set.
-func claimsKept(u *render.Uninstall) map[string][]graph.Identity {
-	claims := map[string][]graph.Identity{}
-	if u.Sight != nil {
-		for i := range u.Sight.Lost {
-			if l := &u.Sight.Lost[i]; l.Claims() != nil {
-				claims[l.Object.String()] = l.Claims()
-			}
-		}
-	}
-	return claims
+	return &render.Uninstall{Report: r}, cmp.Or(err, ctx.Err())
 }

@@ -61,7 +61,7 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u, sticks, err := o.foretell(ctx, s)
+	u, err := o.foretell(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 			why = "Nothing can be prepared: " + u.WhyNotFirst(u.Sight).String() + "."
 		}
 		fmt.Fprintln(o.ErrOut, why)
-		return o.answer(s, u, sticks)
+		return o.answer(s, u)
 	}
 	t := &telling{deletionOptions: &o.deletion, session: s, what: "delete first what would get stuck: " + render.NamesOf(first)}
 	if err := t.execute(ctx, o.job(s, u.Preview.Graph, first)); err != nil || o.deletion.dryRun != "none" {
@@ -90,7 +90,7 @@ func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identit
 		if err != nil {
 			return nil, err
 		}
-		u, _, err := o.foretell(ctx, s)
+		u, err := o.foretell(ctx, s)
 		if err != nil {
 			return nil, err
 		}

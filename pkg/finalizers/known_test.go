@@ -56,6 +56,8 @@ argoproj/argo-cd@37ee0097 pkg/apis/application/v1alpha1/application_defaults.go:
 argoproj/argo-cd@37ee0097 pkg/apis/application/v1alpha1/application_defaults.go:22 | resources-finalizer.argocd.argoproj.io/background
 argoproj/argo-cd@37ee0097 pkg/apis/application/v1alpha1/application_defaults.go:13 | pre-delete-finalizer.argocd.argoproj.io
 argoproj/argo-cd@37ee0097 pkg/apis/application/v1alpha1/application_defaults.go:16 | post-delete-finalizer.argocd.argoproj.io
+argoproj/argo-cd@37ee0097 controller/appcontroller.go:1428 | pre-delete-finalizer.argocd.argoproj.io/cleanup
+argoproj/argo-cd@37ee0097 controller/appcontroller.go:1445 | post-delete-finalizer.argocd.argoproj.io/cleanup
 argoproj/argo-cd@37ee0097 gitops-engine/pkg/sync/hook/hook.go:15 | argocd.argoproj.io/hook-finalizer
 fluxcd/kustomize-controller@186fb3b2 api/v1/kustomization_types.go:29 | finalizers.fluxcd.io
 fluxcd/helm-controller@0f61a860 api/v2/helmrelease_types.go:37 | finalizers.fluxcd.io

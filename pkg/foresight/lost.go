@@ -43,6 +43,17 @@ func (l *Loss) Claims() []graph.Identity {
 	return nil
 }
 
+// ClaimsKept are the claims of StatefulSets that stay, by the set.
+func (s *Sight) ClaimsKept() map[string][]graph.Identity {
+	claims := map[string][]graph.Identity{}
+	for i := range s.Lost {
+		if l := &s.Lost[i]; l.Claims() != nil {
+			claims[l.Object.String()] = l.Claims()
+		}
+	}
+	return claims
+}
+
 // Losing returns the objects with which something is lost, in their order, each once.
 func (s *Sight) Losing() []types.UID {
 	var uids []types.UID

@@ -140,6 +140,7 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	if a.Is == controllers.Unclear {
 		l.maybe(&s, n, a)
 	}
+	l.lacks(&s, n)
 	return s
 }
 
@@ -259,6 +260,19 @@ func (l *looker) needed(s *Service, n graph.Node) {
 			s.worsen(Stuck, stuckBy{loses})
 		} else {
 			s.worsen(Racing, unlessFirst{loses})
+		}
+	}
+}
+
+// lacks looks at what the plan says that the controller needs for the object and does not have: in no order does it remove the finalizer.
+func (l *looker) lacks(s *Service, n graph.Node) {
+	for _, need := range l.Plan.Job.Needs[n.UID()] {
+		lacks := needsAbsent{s.Finalizer, s.By, need.Object.String()}
+		switch {
+		case need.Absent && need.Certain:
+			s.whenever(Stuck, stuckBy{lacks})
+		case need.Absent:
+			s.whenever(Unclear, mayStick{lacks})
 		}
 	}
 }

@@ -65,6 +65,12 @@ type (
 		loss      deprivation
 		before    bool
 	}
+	// needsAbsent: its controller, if one is known, needs something that does not exist.
+	needsAbsent struct {
+		finalizer string
+		by        graph.Identity
+		what      string
+	}
 	// doubted: something could not be read of its controller.
 	doubted struct {
 		finalizer string

@@ -79,6 +79,13 @@ func (w controllerLoses) words() string {
 	return said
 }
 
+func (w needsAbsent) words() string {
+	if w.by.Name == "" {
+		return fmt.Sprintf("the controller of the finalizer %s needs %s, which does not exist", w.finalizer, w.what)
+	}
+	return fmt.Sprintf("%s, which must remove the finalizer %s, needs %s for it, which does not exist", w.by, w.finalizer, w.what)
+}
+
 // clause says of a controller what it loses.
 func (d deprivation) clause() string {
 	switch d.kind {

@@ -48,7 +48,7 @@ var namingFields = map[string][]string{
 
 	"kustomizations.kustomize.toolkit.fluxcd.io": {"kubeConfig", "serviceAccountName", "suspend", "prune", "deletionPolicy"},
 	"helmreleases.helm.toolkit.fluxcd.io":        {"kubeConfig", "serviceAccountName", "suspend", "targetNamespace", "releaseName", "storageNamespace", "uninstall"},
-	"applications.argoproj.io":                   {"destination", "project"},
+	"applications.argoproj.io":                   {"destination", "project", "syncPolicy"},
 	"applicationsets.argoproj.io":                {"syncPolicy"},
 }
 
@@ -56,7 +56,7 @@ var namingFields = map[string][]string{
 var inventoryFields = map[string][]string{
 	"kustomizations.kustomize.toolkit.fluxcd.io": {"inventory"},
 	"helmreleases.helm.toolkit.fluxcd.io":        {"history", "storageNamespace"},
-	"applications.argoproj.io":                   {"resources"},
+	"applications.argoproj.io":                   {"resources", "controllerNamespace"},
 }
 
 // HoldsOf returns what a snapshot has of the objects of a type.

@@ -684,8 +684,8 @@ func TestRedactOptions(t *testing.T) {
 			"kustomize.toolkit.fluxcd.io/prune": "Disabled", "argocd.argoproj.io/tracking-id": "umbra:/ConfigMap:umbra/umbra",
 			"applyset.kubernetes.io/contains-group-kinds": "ConfigMap,Umbra.umbra.com", "applyset.kubernetes.io/additional-namespaces": "umbra,kube-system",
 		}},
-		"spec":   map[string]any{"destination": map[string]any{"server": "https://kubernetes.default.svc", "name": "in-cluster"}, "project": "umbra", "source": "S3CRET"},
-		"status": map[string]any{"resources": []any{map[string]any{"kind": "ConfigMap", "version": "v1", "name": "umbra", "namespace": "umbra"}}},
+		"spec":   map[string]any{"destination": map[string]any{"server": "https://kubernetes.default.svc", "name": "in-cluster"}, "project": "umbra", "source": "S3CRET", "syncPolicy": map[string]any{"syncOptions": []any{"Delete=false"}}},
+		"status": map[string]any{"controllerNamespace": "umbra", "resources": []any{map[string]any{"kind": "ConfigMap", "version": "v1", "name": "umbra", "namespace": "umbra"}}},
 	})
 	must(t, err)
 	addList(t, w, offline.List{Group: "argoproj.io", Version: "v1", Resource: "applications", Kind: "Application", Namespaced: true}, e)
@@ -694,7 +694,7 @@ func TestRedactOptions(t *testing.T) {
 	_, got := ask(t, open(t, text.Bytes()), "/apis/argoproj.io/v1/namespaces/"+umbra+"/applications/"+umbra, asWhole)
 	for _, want := range []string{
 		`"Delete=false, Prune=confirm,` + wordFor(w, "Umbra") + `=true"`, `"-5"`, `"keep"`, `"Disabled"`, `"` + umbra + `:/ConfigMap:` + umbra + `/` + umbra + `"`,
-		`"ConfigMap,` + wordFor(w, "Umbra") + `.` + umbra + `.com"`, `"` + umbra + `,kube-system"`,
+		`"syncOptions":["Delete=false"]`, `"controllerNamespace":"` + umbra + `"`, `"ConfigMap,` + wordFor(w, "Umbra") + `.` + umbra + `.com"`, `"` + umbra + `,kube-system"`,
 		`"https://kubernetes.default.svc"`, `"in-cluster"`, `"project":"` + umbra + `"`, `"name":"` + umbra + `","namespace":"` + umbra + `"`,
 	} {
 		if !strings.Contains(got, want) {

@@ -154,7 +154,7 @@ var plainKeys = sets.New(
 // there: what is deleted depends on them.
 var (
 	optionKeys = sets.New(
-		"argocd.argoproj.io/sync-options", "helm.sh/resource-policy",
+		"argocd.argoproj.io/sync-options", "syncOptions", "helm.sh/resource-policy",
 		"kustomize.toolkit.fluxcd.io/prune", "kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/ssa",
 	)
 	optionWords = sets.New("delete", "prune", "confirm", "true", "false", "keep", "disabled", "enabled", "ignore")

@@ -70,6 +70,8 @@ func Before(count, barrier int, after func(barrier int) []int) []bool {
 type Need struct {
 	Object  graph.Identity
 	Certain bool
+	// Absent: it does not exist, so in no order is the finalizer removed.
+	Absent bool
 }
 
 // InWaves returns the barriers as waves, nil when they are one.

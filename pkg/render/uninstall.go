@@ -5,7 +5,6 @@ package render
 import (
 	"fmt"
 	"io"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,18 +18,7 @@ import (
 )
 
 // Uninstall is what a tool does, and what becomes of that.
-type Uninstall struct {
-	*uninstall.Plan
-	// Preview is of the tool's deletes, in its order, and Sight what is foreseen of them, nil when there is nothing to foresee.
-	Preview *preview.Plan
-	Sight   *foresight.Sight
-	// Left is what stays behind.
-	Left []uninstall.Left
-	// Unread is what could not be read for that.
-	Unread []string
-	// Cluster is the UID of the namespace kube-system, empty when that could not be read.
-	Cluster types.UID
-}
+type Uninstall struct{ *uninstall.Report }
 
 // UninstallPlan is the document of an uninstall.
 type UninstallPlan struct {
@@ -227,17 +215,6 @@ func (d *UninstallPlan) foresee(s *foresight.Sight) {
 		}
 		d.WouldBreak = append(d.WouldBreak, Broken{NewObjectReference(b.Object), b.Says(), b.Certain})
 	}
-}
-
-// Sticks reports whether something gets stuck, or may, or is refused.
-func (u *Uninstall) Sticks() bool {
-	return slices.ContainsFunc(u.Preview.Report.Outcomes, func(o gc.Outcome) bool { return o.Result == gc.Remaining || o.Result == gc.Unknown }) ||
-		slices.ContainsFunc(u.Open, func(o uninstall.Open) bool { return o.Cause == uninstall.Refused })
-}
-
-// Strands reports whether objects stay whose deletion will get stuck later.
-func (u *Uninstall) Strands() bool {
-	return u.Sight != nil && slices.ContainsFunc(u.Sight.Breaks, func(b foresight.Break) bool { return b.Strands() != nil })
 }
 
 func unlessHook(hook *uninstall.Open, reason string) string {

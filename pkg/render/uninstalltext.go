@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
@@ -60,7 +59,7 @@ func (t *uninstallText) outcomes() {
 		} else {
 			hook = nil
 		}
-		all := of(t.Preview.Report.Outcomes, func(o *gc.Outcome) bool { return k.is(o) && !t.asked(o) })
+		all := of(t.Preview.Report.Outcomes, func(o *gc.Outcome) bool { return k.is(o) && !t.Asked(o) })
 		t.each(k.mark, k.label, k.color, alikeOf(all, func(o *gc.Outcome) (graph.Identity, string) {
 			if hook != nil {
 				return o.Object.Identity(), unlessHook(hook, whyHeld(o))
@@ -68,11 +67,6 @@ func (t *uninstallText) outcomes() {
 			return o.Object.Identity(), whyHeld(o)
 		}))
 	}
-}
-
-// asked reports whether what is said of an outcome is said as not known, too.
-func (t *uninstallText) asked(o *gc.Outcome) bool {
-	return slices.ContainsFunc(t.Open, func(open uninstall.Open) bool { return open.Item.Name == o.Object.Name && open.Says() == o.Reason })
 }
 
 // sets are what the tool deletes, keeps and leaves, and what is gone already.

@@ -10,14 +10,20 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// argoFinalizer is that by which Argo CD deletes what an Application has deployed, alone or with a policy
+// argoFinalizers are those by which Argo CD deletes what an Application has deployed, each with its policy
 // (github.com/argoproj/argo-cd/v3/pkg/apis/application/v1alpha1/application_defaults.go).
-const argoFinalizer = "resources-finalizer.argocd.argoproj.io"
+var argoFinalizers = map[string]metav1.DeletionPropagation{
+	"resources-finalizer.argocd.argoproj.io":            metav1.DeletePropagationForeground,
+	"resources-finalizer.argocd.argoproj.io/foreground": metav1.DeletePropagationForeground,
+	"resources-finalizer.argocd.argoproj.io/background": metav1.DeletePropagationBackground,
+}
 
 // Application is what Argo CD does when an Application is deleted (github.com/argoproj/argo-cd/v3/controller/appcontroller.go,
 // finalizeApplicationDeletion): with a finalizer of its own it deletes what it tracks, the last sync wave first, and waits until each is gone
@@ -28,39 +34,95 @@ func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 		Command: []string{"kubectl", "delete", Applications.String(), n.Name(), "-n", n.Namespace()}, Own: n.Identity(), Awaits: true,
 	}
 	own := barrierOf(n.Identity())
-	if remote(o) {
+	all := w.find(resources(o))
+	a := &application{p, o, w.whole(all)}
+	remote := a.remote()
+	if remote && !slices.ContainsFunc(a.live, a.tracks) {
 		p.Open, p.Barriers = append(p.Open, Open{Cause: Elsewhere, Detail: "spec.destination"}), []Barrier{own}
 		return p
 	}
-	all := w.find(resources(o))
 	for i := range all {
 		p.Items = append(p.Items, all[i].Item)
 	}
-	at := slices.IndexFunc(o.GetFinalizers(), func(f string) bool { name, _, _ := strings.Cut(f, "/"); return name == argoFinalizer })
-	if at < 0 {
+	if why := a.keeps(); why != "" {
 		for i := range all {
 			if all[i].state != absent {
-				p.keep(&all[i], NoFinalizer, "")
+				p.keep(&all[i], why, "")
 			}
 		}
 		p.Barriers = []Barrier{own}
 		return p
 	}
-	if o.GetFinalizers()[at] == argoFinalizer+"/background" {
-		p.Policy = metav1.DeletePropagationBackground
+	if a.hasFinalizer("pre-delete-finalizer.argocd.argoproj.io") {
+		p.Open = append(p.Open, Open{Cause: HookRuns, Item: itemOf(n)})
 	}
-	if slices.ContainsFunc(o.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, "post-delete-finalizer.argocd.argoproj.io") }) {
+	if a.hasFinalizer("post-delete-finalizer.argocd.argoproj.io") {
 		p.Open = append(p.Open, Open{Cause: HookRunsAfter, Item: itemOf(n)})
 	}
-	p.waves(w, all)
+	a.waves(all)
 	p.Barriers = append(p.Barriers, own)
+	if remote {
+		p.doubtAll(say.Of(onlyIfHere, evidence.Nested(o, "spec", "destination", "name")+evidence.Nested(o, "spec", "destination", "server")))
+	}
+	if slices.ContainsFunc(p.Open, func(open Open) bool { return open.Cause == Unconfirmed }) {
+		p.doubtAll(say.Of(notConfirmed))
+	}
+	if namespace, certain := w.argoNamespace(n, o); namespace != n.Namespace() && !certain {
+		p.doubtAll(say.Of(argoElsewhere, namespace))
+	}
 	return p
 }
 
-// remote reports whether an Application is deployed to another cluster than that in which it is.
-func remote(o *unstructured.Unstructured) bool {
-	server, name := evidence.Nested(o, "spec", "destination", "server"), evidence.Nested(o, "spec", "destination", "name")
-	return server != "" && server != "https://kubernetes.default.svc" || name != "" && name != "in-cluster"
+// application is one with its plan, and what it tracks, nil where that does not exist or could not be read.
+type application struct {
+	*Plan
+	object *unstructured.Unstructured
+	live   []*unstructured.Unstructured
+}
+
+// remote reports whether an Application names another cluster than that in which it is; it may be the same one under another name.
+func (a *application) remote() bool {
+	server, name := evidence.Nested(a.object, "spec", "destination", "server"), evidence.Nested(a.object, "spec", "destination", "name")
+	return (server == "") != (name == "") && strings.TrimRight(server, "/") != "https://kubernetes.default.svc" && name != "in-cluster"
+}
+
+// keeps is why Argo CD deletes nothing of what it tracks, empty when it does. A destination that is not one cluster has it forget its finalizers
+// (util/argo/argo.go, GetDestinationServer).
+func (a *application) keeps() Reason {
+	policies := slices.DeleteFunc(slices.Clone(a.object.GetFinalizers()), func(f string) bool { return argoFinalizers[f] == "" })
+	server, name := evidence.Nested(a.object, "spec", "destination", "server"), evidence.Nested(a.object, "spec", "destination", "name")
+	switch {
+	case len(policies) == 0:
+		return NoFinalizer
+	case (server == "") == (name == ""):
+		return NoDestination
+	}
+	a.Policy = argoFinalizers[policies[0]]
+	return ""
+}
+
+func (a *application) hasFinalizer(name string) bool {
+	return slices.ContainsFunc(a.object.GetFinalizers(), func(f string) bool { before, _, _ := strings.Cut(f, "/"); return before == name })
+}
+
+// argoNamespace is the namespace of the application controller for an Application, and whether it is certain that it reconciles that: by its
+// status, or because it is the Application's own. Controllers are known by their usual name.
+func (w *World) argoNamespace(n graph.Node, o *unstructured.Unstructured) (namespace string, certain bool) {
+	if namespace := evidence.Nested(o, "status", "controllerNamespace"); namespace != "" {
+		return namespace, true
+	}
+	namespaces := sets.New[string]()
+	for _, resource := range workloads {
+		for m := range w.Evidence.Instances(resource) {
+			if strings.HasSuffix(m.Name(), "application-controller") {
+				namespaces.Insert(m.Namespace())
+			}
+		}
+	}
+	if len(namespaces) == 0 || namespaces.Has(n.Namespace()) {
+		return n.Namespace(), len(namespaces) > 0
+	}
+	return sets.List(namespaces)[0], false
 }
 
 // resources are the objects of status.resources.
@@ -75,44 +137,84 @@ func resources(o *unstructured.Unstructured) []Item {
 	return items
 }
 
-// waves puts what Argo CD deletes into its waves, the last first, and notes what it keeps.
-func (p *Plan) waves(w *World, all []found) {
+// waves puts what Argo CD deletes into its waves, the last first, and notes what it keeps. What it tracks and is being deleted comes before all:
+// Argo CD awaits that, even if it would keep it.
+func (a *application) waves(all []found) {
 	waves := map[int][]found{}
-	for i, live := range w.whole(all) {
+	var ending Barrier
+	for i, live := range a.live {
 		f := &all[i]
 		if f.state == present && live == nil {
-			p.Open = append(p.Open, Open{Cause: Unread, Item: f.Item})
+			a.Open = append(a.Open, Open{Cause: Unread, Item: f.Item})
 		}
 		switch {
+		case f.state == present && f.node.UID() == a.Own.UID: // isSelfReferencedApp
 		case f.state != present || live == nil:
 			waves[0] = append(waves[0], *f)
-		case f.Kind == "CustomResourceDefinition":
-			p.keep(f, Definition, "")
-		case hasOption(live, "argocd.argoproj.io/sync-options", "Delete=false"):
-			p.keep(f, MarkedOff, "argocd.argoproj.io/sync-options: Delete=false")
-		case hasOption(live, policyAnnotation, "keep"):
-			p.keep(f, ResourcePolicy, "")
+		case live.GetDeletionTimestamp() != nil:
+			ending.Kind, ending.Objects = "deleted before", append(ending.Objects, f.id())
+		case a.spares(f, live):
 		default:
-			if !p.tracks(live) {
-				p.Open = append(p.Open, Open{Cause: Untracked, Item: f.Item})
-			}
-			if hasOption(live, "argocd.argoproj.io/sync-options", "Delete=confirm") {
-				p.Open = append(p.Open, Open{Cause: Unconfirmed, Item: f.Item})
-			}
+			a.question(f, live)
 			wave := waveOf(live)
 			waves[wave] = append(waves[wave], *f)
 		}
 	}
+	if len(ending.Objects) > 0 {
+		a.Barriers = append(a.Barriers, ending)
+	}
 	for _, number := range slices.Backward(slices.Sorted(maps.Keys(waves))) {
 		b := Barrier{Kind: "wave " + strconv.Itoa(number)}
 		for i := range waves[number] {
-			if f := &waves[number][i]; p.reaches(f) {
+			if f := &waves[number][i]; a.reaches(f) {
 				b.Objects = append(b.Objects, f.id())
 			}
 		}
 		if len(b.Objects) > 0 {
-			p.Barriers = append(p.Barriers, b)
+			a.Barriers = append(a.Barriers, b)
 		}
+	}
+}
+
+// spares reports whether Argo CD keeps an object, and notes why (shouldBeDeleted; gitops-engine, pkg/cache/cluster.go, GetManagedLiveObjs).
+func (a *application) spares(f *found, live *unstructured.Unstructured) bool {
+	switch {
+	case f.Kind == "CustomResourceDefinition":
+		a.keep(f, Definition, "")
+	case hasOption(live, syncOptions, "Delete=false"):
+		a.keep(f, MarkedOff, syncOptions+": Delete=false")
+	case hasOption(live, policyAnnotation, "keep"):
+		a.keep(f, ResourcePolicy, "")
+	case f.node.HasOwners():
+		a.keep(f, OwnedByOther, "")
+	default:
+		return false
+	}
+	return true
+}
+
+const syncOptions = "argocd.argoproj.io/sync-options"
+
+// question notes of an object what keeps Argo CD from deleting it, or may.
+func (a *application) question(f *found, live *unstructured.Unstructured) {
+	if !a.tracks(live) {
+		a.Open = append(a.Open, Open{Cause: Untracked, Item: f.Item})
+	}
+	options, _, _ := unstructured.NestedStringSlice(a.object.Object, "spec", "syncPolicy", "syncOptions")
+	says := func(option string) bool {
+		own := strings.Contains(live.GetAnnotations()[syncOptions], "Delete=")
+		return hasOption(live, syncOptions, option) || !own && slices.Contains(options, option)
+	}
+	entries, _, _ := unstructured.NestedSlice(a.object.Object, "status", "resources")
+	flagged := slices.ContainsFunc(entries, func(each any) bool {
+		entry, _ := each.(map[string]any)
+		return entry["requiresDeletionConfirmation"] == true && entry["kind"] == f.Kind && entry["name"] == f.Name && evidence.Text(entry["namespace"]) == f.Namespace
+	})
+	if flagged || says("Delete=confirm") {
+		a.Open = append(a.Open, Open{Cause: Unconfirmed, Item: f.Item})
+	}
+	if says("Delete=false") { // of the object itself it was looked at before
+		a.Open = append(a.Open, Open{Cause: MayKeep, Item: f.Item})
 	}
 }
 
@@ -126,12 +228,17 @@ func hasOption(o *unstructured.Unstructured, annotation, option string) bool {
 	return false
 }
 
-// tracks reports whether a live object bears the Application's name in the usual label or annotation
-// (github.com/argoproj/argo-cd/v3/util/argo/resource_tracking.go).
+// tracks reports whether a live object bears the Application's name in the usual annotation, or, without that, in the usual label
+// (github.com/argoproj/argo-cd/v3/util/argo/resource_tracking.go). By which Argo CD goes is one of its settings.
 func (p *Plan) tracks(o *unstructured.Unstructured) bool {
-	id, _, _ := strings.Cut(o.GetAnnotations()["argocd.argoproj.io/tracking-id"], ":")
+	if o == nil {
+		return false
+	}
 	of := func(name string) bool { return name == p.Name || name == p.Namespace+"_"+p.Name }
-	return of(id) || of(o.GetLabels()["app.kubernetes.io/instance"]) || of(o.GetLabels()["argocd.argoproj.io/instance"])
+	if id, _, tracked := strings.Cut(o.GetAnnotations()["argocd.argoproj.io/tracking-id"], ":"); tracked {
+		return of(id)
+	}
+	return of(o.GetLabels()["app.kubernetes.io/instance"]) || of(o.GetLabels()["argocd.argoproj.io/instance"])
 }
 
 // waveOf is the sync wave of a live object (gitops-engine, pkg/sync/syncwaves/waves.go).

@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
@@ -67,10 +69,10 @@ func (f *following) ownWithoutAccount() {
 	}
 }
 
-// own returns the tool's own object, when that is one of Flux.
+// own returns the tool's own object, if it has one that could be read.
 func (f *following) own() (graph.Node, *unstructured.Unstructured) {
 	n, known := f.Graph.Node(f.plan.Own.UID)
-	if !known || f.plan.Tool != "flux" {
+	if !known || f.plan.Own.UID == "" {
 		return n, nil
 	}
 	o, err := f.Evidence.Whole(n)
@@ -80,25 +82,15 @@ func (f *following) own() (graph.Node, *unstructured.Unstructured) {
 	return n, o
 }
 
-// needs finds out what goes by the plan that the controller of a delegate needs, and what that means.
+// needs finds out what the controller of a delegate needs that goes by the plan, or does not exist, and what that means.
 func (f *following) needs(d *delegate) {
 	n := d.node
-	if n.Resource().GroupResource() == Applications {
-		f.need(n, f.projects(d))
-		return
-	}
+	f.need(n, f.needed(n, d.object))
 	if n.Resource().GroupResource() == HelmReleases {
 		_, _, storage := HelmReleaseOf(d.object)
 		for _, namespace := range f.Evidence.Named(evidence.Namespaces.GroupResource(), "", storage) {
 			f.mayKeep(d, namespace)
 		}
-	} else if secret := evidence.Nested(d.object, "spec", "kubeConfig", "secretRef", "name"); secret != "" {
-		// Without it kustomize-controller fails (finalize), and helm-controller uninstalls nothing (reconcileReleaseDeletion).
-		var needs []preview.Need
-		for _, s := range f.Evidence.Named(schema.GroupResource{Resource: "secrets"}, n.Namespace(), secret) {
-			needs = append(needs, preview.Need{Object: s.Identity(), Certain: true})
-		}
-		f.need(n, needs)
 	}
 	name := accountOf(d.object)
 	if name == "" {
@@ -114,10 +106,65 @@ func (f *following) needs(d *delegate) {
 	}
 }
 
-// ownAccount looks at the account as which Flux deletes what the tool's own object has deployed.
-func (f *following) ownAccount() {
+// needed is what the controller of a tool's object needs for it besides an account: for an Application its AppProject
+// (github.com/argoproj/argo-cd/v3/controller/appcontroller.go, finalizeApplicationDeletion: getAppProj), and for a Kustomization the Secret by which it
+// reaches its cluster (kustomization_controller.go, finalize), but neither its source nor the Secret of its spec.decryption. Without such a Secret
+// helm-controller uninstalls nothing, and ends (reconcileReleaseDeletion).
+func (f *following) needed(n graph.Node, o *unstructured.Unstructured) []preview.Need {
+	secret := evidence.Nested(o, "spec", "kubeConfig", "secretRef", "name")
+	switch resource := n.Resource().GroupResource(); {
+	case len(n.Finalizers()) == 0:
+		return nil
+	case resource == Applications:
+		return f.project(n, o)
+	case resource == Kustomizations && secret != "":
+		return f.necessary(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "Secret", n.Namespace(), secret)
+	}
+	return nil
+}
+
+// project is the AppProject of an Application, which is in the namespace of the controller. One with a finalizer is there until no Application
+// names it (finalizeProjectDeletion).
+func (f *following) project(n graph.Node, o *unstructured.Unstructured) []preview.Need {
+	namespace, certain := f.argoNamespace(n, o)
+	name := cmp.Or(evidence.Nested(o, "spec", "project"), "default")
+	needs := f.necessary(schema.GroupVersionResource{Group: Applications.Group, Version: "v1alpha1", Resource: "appprojects"}, "AppProject", namespace, name)
+	needs = slices.DeleteFunc(needs, func(need preview.Need) bool {
+		project, exists := f.Graph.Node(need.Object.UID)
+		guarded := exists && !need.Absent && len(project.Finalizers()) > 0
+		if guarded && n.UID() == f.plan.Own.UID && len(f.plan.in(project.UID())) > 0 { // each waits for the other
+			f.plan.doubt(n.UID(), say.Of(projectFirst, project.Identity()).String())
+			f.plan.doubt(project.UID(), say.Of(projectFirst, project.Identity()).String())
+		}
+		return guarded
+	})
+	for i := range needs {
+		needs[i].Certain = needs[i].Certain && certain
+	}
+	return needs
+}
+
+// necessary is an object that is needed, or, where that is proved, that does not exist.
+func (f *following) necessary(resource schema.GroupVersionResource, kind, namespace, name string) []preview.Need {
+	var needs []preview.Need
+	for _, n := range f.Evidence.Named(resource.GroupResource(), namespace, name) {
+		needs = append(needs, preview.Need{Object: n.Identity(), Certain: true})
+	}
+	if len(needs) == 0 && f.Graph.Snapshot().Covers(resource.GroupResource(), namespace, name) {
+		id := graph.Identity{Resource: graph.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: true}, Namespace: namespace, Name: name}
+		needs = append(needs, preview.Need{Object: id, Certain: true, Absent: true})
+	}
+	return needs
+}
+
+// ownNeeds looks at what the controller of the tool's own object needs, and at the account as which Flux deletes what that has deployed.
+func (f *following) ownNeeds() {
 	own, o := f.own()
-	if o == nil || accountOf(o) == "" {
+	if o == nil {
+		return
+	}
+	f.need(own, f.needed(own, o))
+	if accountOf(o) == "" {
 		return
 	}
 	account, grants := evidence.Identity(evidence.ServiceAccounts, own.Namespace(), accountOf(o)), f.grants(own.Namespace(), accountOf(o))
@@ -225,22 +272,6 @@ func (f *following) emptied(name string) bool {
 	return name != "" && slices.ContainsFunc(f.Evidence.Named(evidence.Namespaces.GroupResource(), "", name), func(n graph.Node) bool { return len(f.plan.in(n.UID())) > 0 })
 }
 
-// projects is the AppProject of an Application, without which Argo CD does not delete it (github.com/argoproj/argo-cd/v3/controller/appcontroller.go,
-// finalizeApplicationDeletion: getAppProj). One with a finalizer is there until no Application names it (finalizeProjectDeletion).
-func (f *following) projects(d *delegate) []preview.Need {
-	var needs []preview.Need
-	if len(d.node.Finalizers()) == 0 {
-		return nil
-	}
-	project := evidence.Nested(d.object, "spec", "project")
-	for _, n := range f.Evidence.Named(schema.GroupResource{Group: "argoproj.io", Resource: "appprojects"}, d.node.Namespace(), project) {
-		if len(n.Finalizers()) == 0 {
-			needs = append(needs, preview.Need{Object: n.Identity(), Certain: true})
-		}
-	}
-	return needs
-}
-
 // grants are the bindings that give a service account rights, and their roles. While the account is there, kustomize-controller and helm-controller
 // try again for ever when they may not delete. It is certain of the only binding alone.
 func (f *following) grants(namespace, name string) []preview.Need {
@@ -322,13 +353,20 @@ func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 	}
 }
 
+// mayKeep reports whether it is not known of an object only if the tool keeps it: then nothing awaits it.
+func (p *Plan) mayKeep(o *gc.Outcome) bool {
+	return o != nil && o.Result == gc.Unknown && slices.ContainsFunc(p.Open, func(open Open) bool {
+		return (open.Cause == Untracked || open.Cause == MayKeep) && open.Item.Name == o.Object.Name && open.Says() == o.Reason
+	})
+}
+
 // await has what awaits something that is not deleted not be deleted either, and reports whether anything changed: the barriers after an awaited
 // one, and a delegate that waits for all that its controller deletes. gc.InWaves says it of the tool's own barriers.
 func (p *Plan) await(by map[types.UID]*gc.Outcome) (changed bool) {
 	wait := func(id graph.Identity, awaited *Barrier) {
 		o := by[id.UID]
 		for _, before := range awaited.Objects {
-			if b := by[before.UID]; o != nil && b != nil && o.Result == gc.Deleted && (b.Result == gc.Remaining || b.Result == gc.Unknown) {
+			if b := by[before.UID]; o != nil && !p.mayKeep(b) && b != nil && o.Result == gc.Deleted && (b.Result == gc.Remaining || b.Result == gc.Unknown) {
 				o.Result, o.Reason, changed = b.Result, waitsFor(before), true
 			}
 		}

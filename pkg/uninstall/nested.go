@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -61,7 +62,7 @@ func (w *World) Follow(p *Plan) {
 	for _, d := range p.delegates {
 		f.needs(d)
 	}
-	f.ownAccount()
+	f.ownNeeds()
 	p.keepNoTargets()
 }
 
@@ -270,6 +271,13 @@ func (p *Plan) keepNoTargets() {
 		known[k.Object] = true
 		return before
 	})
+}
+
+// doubtAll doubts all that the tool deletes.
+func (p *Plan) doubtAll(why say.Text) {
+	for _, id := range p.Targets() {
+		p.doubt(id.UID, why.String())
+	}
 }
 
 func (p *Plan) doubt(uid types.UID, why string) {

@@ -97,8 +97,11 @@ const (
 	NoPrune        Reason = "NoPrune"
 	NoFinalizer    Reason = "NoFinalizer"
 	DeletionPolicy Reason = "DeletionPolicy"
-	// Definition: Argo CD deletes no CustomResourceDefinition.
-	Definition Reason = "Definition"
+	// Definition: Argo CD deletes no CustomResourceDefinition. NoDestination: nor anything of an Application whose destination is no cluster, or two.
+	// OwnedByOther: nor what has owners, which goes with these.
+	Definition    Reason = "Definition"
+	NoDestination Reason = "NoDestination"
+	OwnedByOther  Reason = "OwnedByOther"
 	// NoAccount: the ServiceAccount as which it would be deleted, which is Detail, has gone. Undone: the tool's object by which it would be is not
 	// deleted, or stuck before.
 	NoAccount Reason = "NoAccount"
@@ -175,9 +178,11 @@ const (
 	Nested Cause = "Nested"
 	// NoController: the tool is a controller, and does not work.
 	NoController Cause = "NoController"
-	// Untracked: the live object does not bear the Application's name in the usual label or annotation. Unconfirmed: Argo CD deletes nothing until
+	// Untracked: the live object does not bear the Application's name in the usual annotation, nor in the label without that. Unconfirmed: Argo CD deletes nothing until
 	// somebody confirms it.
+	// MayKeep: by the Application's options recent versions of Argo CD keep the object.
 	Untracked   Cause = "Untracked"
+	MayKeep     Cause = "MayKeep"
 	Unconfirmed Cause = "Unconfirmed"
 	// ReleaseStays: the HelmRelease is suspended, so that its release stays installed.
 	ReleaseStays Cause = "ReleaseStays"
@@ -267,7 +272,7 @@ func (p *Plan) begins() map[types.UID]bool {
 func (p *Plan) Doubt(outcomes []gc.Outcome, s *foresight.Sight) {
 	for i := range p.Open {
 		open := &p.Open[i]
-		if open.Cause != Unread && open.Cause != Untracked && open.Cause != Unconfirmed {
+		if open.Cause != Unread && open.Cause != Untracked && open.Cause != Unconfirmed && open.Cause != MayKeep {
 			continue
 		}
 		for j := range outcomes {
@@ -284,7 +289,8 @@ func (p *Plan) Doubt(outcomes []gc.Outcome, s *foresight.Sight) {
 // Stop has the tool delete nothing but its own object, because it does not work.
 func (p *Plan) Stop() {
 	p.Barriers, p.Absent = []Barrier{barrierOf(p.Own)}, nil
-	p.Open, p.delegates, p.needs, p.doubts = []Open{{Cause: NoController}}, nil, nil, nil
+	p.Open, p.delegates, p.doubts = []Open{{Cause: NoController}}, nil, nil
+	maps.DeleteFunc(p.needs, func(uid types.UID, _ []preview.Need) bool { return uid != p.Own.UID })
 }
 
 // Stopped reports whether the tool's controller does not work.

@@ -70,18 +70,16 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 			return uninstall.NewRelease(namespace, name, items), err
 		}
 	}
-	w.Follow(p)
-	var made *preview.Plan
-	var sight *foresight.Sight
-	targets := p.Targets()
-	for again := len(targets) > 0; again; {
-		made, sight = foreseen(t, cluster, source, p)
-		again = p.Settle(made.Report.Outcomes, sight)
+	report, err := w.Foretell(p, func(job preview.Job) (*preview.Plan, *foresight.Sight, error) {
+		return foreseen(t, cluster, source, job)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	sight := report.Sight
 	lines := saidOf(p)
-	if made != nil {
-		p.Doubt(made.Report.Outcomes, sight)
-		for _, o := range made.Report.Outcomes {
+	if sight != nil {
+		for _, o := range report.Preview.Report.Outcomes {
 			lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", o.Object.Identity(), o.Result, o.Reason), ": "))
 		}
 		for _, id := range p.First(sight) {
@@ -100,14 +98,14 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 		for _, uid := range sight.Refused() {
 			lines = append(lines, "refused: "+string(uid))
 		}
-		for _, l := range w.Left(p, made, nil) {
+		for _, l := range report.Left {
 			lines = append(lines, fmt.Sprintf("left: %s: %s", l.Object, l.Says())+instances(len(l.Instances)))
 		}
 	}
 	for _, k := range p.Kept {
 		lines = append(lines, fmt.Sprintf("kept: %s: %s", k.Object, k.Says())+instances(len(k.Instances)))
 	}
-	for _, unread := range w.Evidence.Unread() {
+	for _, unread := range report.Unread {
 		lines = append(lines, "unread: "+unread)
 	}
 	if len(lines) == 0 {
@@ -194,22 +192,20 @@ func saidOf(p *uninstall.Plan) []string {
 	return lines
 }
 
-func foreseen(t *testing.T, cluster *explaintest.World, source evidence.Source, p *uninstall.Plan) (*preview.Plan, *foresight.Sight) {
+func foreseen(t *testing.T, cluster *explaintest.World, source evidence.Source, job preview.Job) (*preview.Plan, *foresight.Sight, error) {
 	t.Helper()
-	j := p.Job()
-	job := &j
 	world := preview.World{Graph: source.Graph, Now: explaintest.Now, ControllerManager: true, Server: cluster.Server}
-	first, err := preview.Make(t.Context(), job, world)
+	first, err := preview.Make(t.Context(), &job, world)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sight := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: cluster.Server})
 	job.Waves = job.InWaves()
 	world.Serves = sight.Serves
-	made, err := preview.Again(t.Context(), first, job, world)
+	made, err := preview.Again(t.Context(), first, &job, world)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sight.Tell(made)
-	return made, sight
+	return made, sight, nil
 }

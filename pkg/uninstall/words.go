@@ -21,6 +21,14 @@ const (
 	noEarlier        say.Word = "nothing that is deleted earlier prevents this: repair first what these rows name"
 )
 
+// What Argo CD does, or does not, for a reason that is not read.
+const (
+	onlyIfHere    say.Word = "deleted only if Argo CD calls this cluster %s"
+	notConfirmed  say.Word = "not deleted before a user confirms the deletion of the Application (argocd.argoproj.io/deletion-approved)"
+	argoElsewhere say.Word = "might stay: Argo CD is in namespace %s, and reconciles Applications elsewhere only where application.namespaces allows it"
+	projectFirst  say.Word = "might get stuck: Argo CD removes the finalizer of %s only when no Application names it"
+)
+
 // Says says why the object is kept.
 func (k *Kept) Says() string {
 	if k.By.Name != "" {
@@ -58,6 +66,10 @@ func (k *Kept) says() string {
 		return "the tool's own object has no finalizer for it, so its deletion deletes nothing else"
 	case Definition:
 		return "Argo CD deletes no definitions"
+	case NoDestination:
+		return "spec.destination must have a name or a server: otherwise Argo CD deletes nothing"
+	case OwnedByOther:
+		return "it has an owner, so Argo CD leaves it to that"
 	case DeletionPolicy:
 		return "deletionPolicy: " + k.Detail
 	case NoAccount:
@@ -88,11 +100,13 @@ func (o *Open) Says() string {
 	case Nested:
 		return "its controller deletes what it has deployed in turn, which could not be read: " + o.Detail
 	case NoController:
-		return "the controller that would delete what it has deployed does not work, so all of that stays"
+		return "the controller that would delete what it has deployed does not work, or lacks what it needs, so all of that stays"
 	case Untracked:
-		return "does not have the usual label or annotation of the Application, so whether Argo CD deletes it depends on its settings"
+		return "does not have the usual annotation or label of the Application, so whether Argo CD deletes it depends on its settings"
+	case MayKeep:
+		return "syncOptions of the Application: Argo CD 3.4 and later keeps it"
 	case Unconfirmed:
-		return "Delete=confirm: Argo CD deletes nothing until a user confirms it"
+		return "its deletion must be confirmed: Argo CD deletes nothing of the Application before"
 	case ReleaseStays:
 		return "the HelmRelease is suspended, so its release stays installed"
 	case Unfinalized:

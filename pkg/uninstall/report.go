@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+)
+
+// Report is what a tool does, and what becomes of that.
+type Report struct {
+	*Plan
+	// Preview is of the tool's deletes, in its order, and Sight what is foreseen of them, nil when there is nothing to foresee.
+	Preview *preview.Plan
+	Sight   *foresight.Sight
+	// Left is what stays behind.
+	Left []Left
+	// Unread is what could not be read for that.
+	Unread []string
+	// Cluster is the UID of the namespace kube-system, empty when that could not be read.
+	Cluster types.UID
+	// Fails: something gets stuck or breaks, or might.
+	Fails bool
+}
+
+// Player makes the plan of a deletion, and says what is foreseen of it.
+type Player func(preview.Job) (*preview.Plan, *foresight.Sight, error)
+
+// Foretell says what becomes of what a tool does, of which the plan is that of its own rules. The error is that of the player.
+func (w *World) Foretell(p *Plan, play Player) (*Report, error) {
+	w.Follow(p)
+	r := &Report{Plan: p, Preview: preview.Nothing(w.Graph), Cluster: w.ClusterUID()}
+	for again := len(p.Targets()) > 0; again; {
+		var err error
+		if r.Preview, r.Sight, err = play(p.Job()); err != nil {
+			return nil, err
+		}
+		if again = r.Sight.Unserved(p.Own.UID) && !p.Stopped(); again {
+			p.Stop()
+		} else {
+			again = p.Settle(r.Preview.Report.Outcomes, r.Sight)
+		}
+	}
+	if r.Sight != nil {
+		r.foreseen(w)
+	}
+	r.Unread = w.Evidence.Unread()
+	if r.Sight != nil {
+		r.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Unread, r.Sight.Unread))))
+	}
+	return r, nil
+}
+
+// foreseen completes a report with what follows from what is foreseen.
+func (r *Report) foreseen(w *World) {
+	p, s := r.Plan, r.Sight
+	p.Doubt(r.Preview.Report.Outcomes, s)
+	if p.Tool == "helm" && slices.ContainsFunc(p.Targets(), func(id graph.Identity) bool { return slices.Contains(s.Refused(), id.UID) }) {
+		p.Open = append(p.Open, Open{Cause: Refused})
+	}
+	going := r.Preview.Going()
+	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })           // with its namespace, or its owner
+	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
+	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.delivers(&r) })
+	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
+	r.Fails = r.Sticks() || s.Sticks(false) || s.CertainlyBreaks()
+}
+
+// delivers reports whether an object comes back with what is removed, and so does not.
+func (p *Plan) delivers(r *foresight.Return) bool {
+	kind, namespace, name := r.Deliverer()
+	return p.Deliverer != "" && kind == p.Deliverer && name == p.Name && (namespace == p.Namespace || namespace == "")
+}
+
+// Sticks reports whether something gets stuck, or is refused, or whether that is not known; but for what is said as not known.
+func (r *Report) Sticks() bool {
+	return slices.ContainsFunc(r.Preview.Report.Outcomes, func(o gc.Outcome) bool {
+		return o.Result == gc.Remaining || o.Result == gc.Unknown && !r.Asked(&o)
+	}) || slices.ContainsFunc(r.Open, func(o Open) bool { return o.Cause == Refused })
+}
+
+// Asked reports whether what is said of an outcome is said as not known, too.
+func (p *Plan) Asked(o *gc.Outcome) bool {
+	return slices.ContainsFunc(p.Open, func(open Open) bool { return open.Item.Name == o.Object.Name && open.Says() == o.Reason })
+}
+
+// Strands reports whether objects stay whose deletion will get stuck later.
+func (r *Report) Strands() bool {
+	return r.Sight != nil && slices.ContainsFunc(r.Sight.Breaks, func(b foresight.Break) bool { return b.Strands() != nil })
+}
