@@ -64,7 +64,25 @@ func (l *looker) refusals(s *Sight) map[types.UID]refusal {
 			}
 		}
 	}
+	l.judgedDeletions(refused, definitions)
 	return refused
+}
+
+// judgedDeletions adds what a ValidatingAdmissionPolicy may deny that stays.
+func (l *looker) judgedDeletions(refused map[types.UID]refusal, definitions map[schema.GroupResource]bool) {
+	if l.now.evidence.NoneOf(admission.PolicyBindings.GroupResource()) {
+		return
+	}
+	denier := l.now.asker.Deniers("DELETE", func(uid types.UID) bool { return l.going[uid] })
+	for uid := range l.going {
+		n, ok := l.node(uid)
+		if !ok || n.BeingDeleted() || definitions[n.Resource().GroupResource()] || refused[uid].outlook >= Unclear {
+			continue
+		}
+		if policy := denier(n); policy != "" {
+			refused[uid] = refusal{n.Identity(), Unclear, mayStick{deletionJudged{policy}}, false}
+		}
+	}
 }
 
 // definitions are the types whose definitions go: then the API server deletes their objects by

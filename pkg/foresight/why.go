@@ -128,6 +128,8 @@ type (
 		policy, parameter string
 		is                string // what is wrong with it: see words.go
 	}
+	// deletionJudged: a policy decides about the deletion, and what it says is not known.
+	deletionJudged struct{ policy string }
 	// deletionRefused: nothing answers a webhook that must allow the deletion, now or by the plan.
 	deletionRefused struct {
 		config graph.Identity

@@ -160,6 +160,10 @@ func (w parameterMissing) words() string {
 	return fmt.Sprintf("ValidatingAdmissionPolicy/%s judges every change of it by %s, %s, and refuses it without", w.policy, w.parameter, w.is)
 }
 
+func (w deletionJudged) words() string {
+	return fmt.Sprintf("ValidatingAdmissionPolicy/%s decides about its deletion, and what it says is not known", w.policy)
+}
+
 func (w deletionRefused) words() string {
 	silence := "nothing answers at "
 	if w.byPlan {

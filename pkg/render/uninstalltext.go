@@ -26,9 +26,12 @@ func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next, aft
 	t.outcomes()
 	t.foreseen(u.Sight, u.Unread)
 	for i := range u.Open {
-		if o := &u.Open[i]; o.Cause == uninstall.Refused {
+		switch o := &u.Open[i]; o.Cause {
+		case uninstall.Refused:
 			t.row(cross, "FAILS", red, openSays(o))
-		} else {
+		case uninstall.Wanted:
+			t.row(cross, "BREAKS", red, openSays(o))
+		default:
 			t.row(question, "NOT KNOWN", yellow, openSays(o))
 		}
 	}

@@ -5,6 +5,7 @@ package uninstall
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"strings"
@@ -37,13 +38,17 @@ func (i *Item) Identity() graph.Identity {
 type document struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
-		Name        string            `json:"name"`
-		Namespace   string            `json:"namespace"`
-		Labels      map[string]string `json:"labels"`
-		Annotations map[string]string `json:"annotations"`
+		Name         string            `json:"name"`
+		GenerateName string            `json:"generateName"`
+		Namespace    string            `json:"namespace"`
+		Labels       map[string]string `json:"labels"`
+		Annotations  map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Items []document `json:"items"`
 }
+
+// anyName is at the end of the name of an item of which the manifest has only the beginning, or nothing.
+const anyName = "*"
 
 // ReadManifest returns the objects of a text of YAML or JSON documents, in their order. Lists count as what is in them. The error
 // says which document is none, and shows nothing of it.
@@ -82,6 +87,6 @@ func (d *document) items(of string) []Item {
 	}
 	return []Item{{
 		GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind), Document: of,
-		Namespace: d.Metadata.Namespace, Name: d.Metadata.Name, Labels: d.Metadata.Labels, Annotations: d.Metadata.Annotations,
+		Namespace: d.Metadata.Namespace, Name: cmp.Or(d.Metadata.Name, d.Metadata.GenerateName+anyName), Labels: d.Metadata.Labels, Annotations: d.Metadata.Annotations,
 	}}
 }

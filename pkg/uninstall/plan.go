@@ -51,6 +51,7 @@ type Plan struct {
 
 	// delegates are what Follow found, and needs what their controllers need. doubts say why it is not known of what they delete whether they do.
 	delegates []*delegate
+	wanted    []graph.Identity   // what is to stay
 	owners    map[types.UID]bool // the tool's own object, its owners, and theirs
 	needs     map[types.UID][]preview.Need
 	doubts    map[types.UID]string
@@ -150,6 +151,8 @@ func (p *Plan) reaches(f *found) bool {
 		p.Open = append(p.Open, Open{Cause: NoSuchKind, Item: f.Item})
 	case unread:
 		p.Open = append(p.Open, Open{Cause: Unread, Item: f.Item})
+	case unnamed:
+		p.Open = append(p.Open, Open{Cause: Generated, Item: f.Item})
 	}
 	return false
 }
@@ -170,6 +173,10 @@ const (
 	NoSuchKind Cause = "NoSuchKind"
 	// Refused: the API server refuses deletes, so that the tool fails at last.
 	Refused Cause = "Refused"
+	// Generated: the object has no name, but a generateName, so that which objects were made of it is not known.
+	Generated Cause = "Generated"
+	// Wanted: the object is to stay, and goes with something else.
+	Wanted Cause = "Wanted"
 	// NoParent: the object is not the parent of an apply set.
 	NoParent Cause = "NoParent"
 	// Elsewhere: the objects are in another cluster.

@@ -18,13 +18,16 @@ func Prune(w *World, before, after []Item) *Plan {
 	}
 	wanted := map[key]bool{}
 	for _, f := range w.find(after) {
-		wanted[key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}] = true
+		wanted[key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}] = f.state != unnamed
+		if f.state == present {
+			p.wanted = append(p.wanted, f.node.Identity())
+		}
 	}
 	all, removed := w.find(before), []found(nil)
 	for i := range all {
 		f := &all[i]
 		if k := (key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}); !wanted[k] {
-			wanted[k] = true // once
+			wanted[k] = f.state != unnamed // once
 			removed = append(removed, *f)
 		}
 	}

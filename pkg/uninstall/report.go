@@ -65,17 +65,29 @@ func (r *Report) foreseen(w *World) {
 		p.Open = append(p.Open, Open{Cause: Refused})
 	}
 	going := r.Preview.Going()
+	for _, id := range p.wanted {
+		if going[id.UID] {
+			p.Open = append(p.Open, Open{Cause: Wanted, Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(), Namespace: id.Namespace, Name: id.Name}})
+		}
+	}
 	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })           // with its namespace, or its owner
 	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
 	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.delivers(&r) })
 	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
-	r.Fails = r.Sticks() || s.Sticks(false) || s.CertainlyBreaks()
+	r.Fails = r.Sticks() || slices.ContainsFunc(p.Open, func(o Open) bool { return o.Cause == Wanted }) || s.Sticks(false) || s.CertainlyBreaks()
 }
 
-// delivers reports whether an object comes back with what is removed, and so does not.
+// delivers reports whether an object comes back with what is removed, or with what goes by that, and so does not.
 func (p *Plan) delivers(r *foresight.Return) bool {
 	kind, namespace, name := r.Deliverer()
-	return p.Deliverer != "" && kind == p.Deliverer && name == p.Name && (namespace == p.Namespace || namespace == "")
+	is := func(of, in, called string) bool {
+		return of != "" && kind == of && name == called && (namespace == in || namespace == "")
+	}
+	return is(p.Deliverer, p.Namespace, p.Name) || slices.ContainsFunc(p.delegates, func(d *delegate) bool {
+		released, in, _ := HelmReleaseOf(d.object)
+		release := d.node.Resource().GroupResource() == HelmReleases && is("Release", in, released)
+		return release || is(d.node.Resource().Kind, d.node.Namespace(), d.node.Name())
+	})
 }
 
 // Sticks reports whether something gets stuck, or is refused, or whether that is not known; but for what is said as not known.

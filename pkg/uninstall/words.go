@@ -93,6 +93,10 @@ func (o *Open) Says() string {
 		return "could not be read, so its existence and its outcome are not known"
 	case NoSuchKind:
 		return fmt.Sprintf("the API server has no %s in %s, so the tool cannot delete it", o.Item.Kind, o.Item.GroupVersion())
+	case Generated:
+		return "has a generateName, so which objects were made of it is not known"
+	case Wanted:
+		return "the new manifests have it, but it is deleted with something that only the old ones have"
 	case NoParent:
 		return "it has no label applyset.kubernetes.io/id, so it is not the parent of an apply set"
 	case Elsewhere:

@@ -4,6 +4,7 @@ package uninstall
 
 import (
 	"errors"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +33,7 @@ const (
 	absent         // it provably does not exist
 	unserved       // there is no such type
 	unread
+	unnamed // it has a generateName alone
 )
 
 // found is an object of a manifest, with its node if it is present. Its Namespace is that in which it is.
@@ -81,6 +83,10 @@ func (w *World) find(items []Item) []found {
 			f.Namespace = ""
 		case f.Namespace == "":
 			f.Namespace = w.Namespace
+		}
+		if strings.HasSuffix(f.Name, anyName) {
+			f.state = unnamed
+			continue
 		}
 		f.state = unread
 		if snapshot.Covers(resource.GroupResource(), f.Namespace, f.Name) {

@@ -3,9 +3,12 @@
 package admission
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -78,6 +81,28 @@ func (a *Asker) paramOf(binding *unstructured.Unstructured) (Param, bool) {
 		p.Near = p.Namespace == ""
 	}
 	return p, true
+}
+
+// Deniers returns, by their names, the policies that may deny an operation on an object by one of their bindings: what their expressions say of it is
+// not known. Those that go, as skip says, are none. What could not be read is noted as unread.
+func (a *Asker) Deniers(operation string, skip func(types.UID) bool) func(graph.Node) string {
+	var asked []func(graph.Node) bool
+	var names []string
+	bindings, _ := a.evidence.List(PolicyBindings, "")
+	for i := range bindings {
+		b := &bindings[i]
+		actions, _, _ := unstructured.NestedStringSlice(b.Object, "spec", "validationActions")
+		policy, err := a.evidence.Get(evidence.AdmissionPolicies, "", evidence.Nested(b, "spec", "policyName"))
+		if err == nil && slices.Contains(actions, "Deny") && !skip(b.GetUID()) && !skip(policy.GetUID()) {
+			asked, names = append(asked, a.PolicyAsked(policy, b, operation)), append(names, policy.GetName())
+		}
+	}
+	return func(n graph.Node) string {
+		if at := slices.IndexFunc(asked, func(is func(graph.Node) bool) bool { return is(n) }); at >= 0 {
+			return names[at]
+		}
+		return ""
+	}
 }
 
 // Judges reports whether the API server asks the policy about updates of an object by the
