@@ -156,7 +156,7 @@ func TestTenants(t *testing.T) {
 		{"another serves several namespaces, and has its own", cluster + tenant("s") + elsewhere + tenant("b", deployment(1), pod(ready)), "Unknown fin-unknown Deployment/b/widget-operator (Alive)"},
 		{"its own is gone with all, another may only read", cluster + strings.ReplaceAll(tenant("b", deployment(1), pod(ready)), "update", "get"), "Unknown fin-unknown Deployment/b/widget-operator (Alive) has no right to such objects in s"},
 		{"its own is gone with all, another has lost its rights, a third has its own", cluster + denied + tenant("c", deployment(1), pod(ready)), "Unknown fin-unknown Deployment/c/widget-operator (Alive) has no right to such objects in s"},
-		{"the only one has no rights", cluster + denied, "Stuck fin-rbac Deployment/b/widget-operator works"},
+		{"the only one has no rights", cluster + denied, "Unknown fin-unknown Deployment/b/widget-operator (Alive) is called as its controller, but RBAC gives it no right"},
 		{"one serves several namespaces, and lacks a right in this", cluster + elsewhere + tenant("b", deployment(1), pod(ready)), "Stuck fin-rbac Deployment/b/widget-operator works"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -211,7 +211,7 @@ finalizers:
 	for _, c := range []struct{ name, cluster, want string }{
 		{"gone", alive + object, "ConfigMap/s/c: Stuck fin-absent@c*1\n"},
 		{"works", running, "ConfigMap/s/c: Progressing fin-working@c*1\n"},
-		{"down", alive + deployment(0) + object, "ConfigMap/s/c: Stuck fin-dead@widget-operator*1\n"},
+		{"down", alive + account + deployment(0) + rights + object, "ConfigMap/s/c: Stuck fin-dead@widget-operator*1\n"},
 		{"what it needs is down", running + `StatefulSet/op/store {"spec":{"replicas":0,"selector":{"matchLabels":{"app":"s"}}}}`, "ConfigMap/s/c: Stuck fin-dead@store*1\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -47,7 +47,7 @@ ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects"
 	}{
 		{"an account that may impersonate", alive + node + widgetCRD + account + impersonates + deployment(1) + pod(ready) + owned, "fin-unknown",
 			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "is allowed to impersonate others, so its rights are not known"}},
-		{"what could remove it", alive + node + account + everything + deployment(1) + pod(ready) + "ConfigMap/s/a deleted=60 finalizers=acme.org/x", "fin-unknown",
+		{"what could remove it", alive + node + account + everything + deployment(1) + pod(ready) + "ConfigMap/s/a deleted=60 finalizers=acme.org/x", "fin-absent",
 			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "ClusterRoleBinding/all gives it ClusterRole/all, which allows it to change the object"}},
 		{"an instance older than its definition", alive + "CustomResourceDefinition/widgets.example.com made=100\nWidget/s/w made=1000 deleted=60 finalizers=" + fin, "fin-absent",
 			explain.Evidence{Source: "CustomResourceDefinition/widgets.example.com", Path: "metadata.creationTimestamp", Value: "the definition was deleted and recreated"}},
@@ -108,7 +108,8 @@ func TestAutoscalersRead(t *testing.T) {
 		return s.Requests
 	}
 	none := install + deployment(0) + owned
-	two := none + strings.ReplaceAll(deployment(0), "widget-operator", "gizmo-operator") +
+	two := none + `ClusterRole/configmaps {"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["update"]}]}` + "\n" +
+		`ClusterRoleBinding/gizmos {"roleRef":{"kind":"ClusterRole","name":"configmaps"},"subjects":[{"kind":"ServiceAccount","namespace":"op","name":"gizmo-operator"}]}` + "\n" + strings.ReplaceAll(deployment(0), "widget-operator", "gizmo-operator") +
 		`ConfigMap/s/c deleted=60 finalizers=gizmos.example.com/cleanup {"metadata":{"managedFields":[{"manager":"gizmo-operator","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:finalizers":{"v:\"gizmos.example.com/cleanup\"":{}}}}}]}}` + "\n"
 	for i, cluster := range []string{none, two} {
 		if without, with := requests(cluster, i+1), requests(cluster+autoscaler, i+1); with != without+1 {

@@ -39,8 +39,6 @@ type Contender struct {
 	// near: it is in the object's namespace. alike: it is called after the finalizer
 	// or the type. That only decides between equal candidates.
 	near, alike bool
-	// akin: a name of it, or of one of its programs, has a word of the finalizer or the type.
-	akin bool
 	// misplaced: the catalogue has the controller where nobody is.
 	misplaced bool
 	// unnamed: the object names another implementation.
@@ -134,7 +132,6 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 			because: f.otherRights(c.Workload),
 			near:    id.Namespace != "" && c.namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
 		}
-		k.akin = shareWord(strings.Join(append(slices.Clone(c.programs), c.name), " "), strings.Join([]string{s.Finalizer, strings.ToLower(id.Resource.Kind), id.Resource.Group}, " "))
 		k.knows = f.rights().mayAnything(c.Account(), id.Resource.GroupResource(), id.Namespace)
 		k.may = f.rights().mayChange(c.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
 		switch {
@@ -151,7 +148,7 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		case !k.may && k.strong && !k.otherwise():
 			k.how = mayNot // and maybe does not work besides
 		}
-		if k.how == works && !c.identified && s.Vacant() {
+		if k.how == works && !c.strong && c.isFound() && s.Vacant() {
 			k.how, k.misplaced = unclear, true
 		} else if k.how == works && f.setBesides(n, s, c) {
 			k.how, k.besides = unclear, true
@@ -247,13 +244,7 @@ func pick(among []Contender, all bool) Choice {
 // stands reports whether a candidate that may not change the object is the controller
 // for certain: whatever state another is in, it must not be the better one. Who may do
 // nothing at all with the type is somebody else's if there is one that may.
-//
-// That a program calls itself as who set the finalizer is not enough: without any right to the type, and
-// with nothing else that points at it, it is another's of that name.
 func (a *Contender) stands(among []Contender) bool {
-	if !a.knows && !a.alike && !a.akin && !slices.ContainsFunc(a.Signs, func(e evidence.Fact) bool { return e.Path != "metadata.managedFields" }) {
-		return false
-	}
 	return !slices.ContainsFunc(among, func(k Contender) bool {
 		other := k.Candidate != a.Candidate
 		return other && (k.how == down && k.beats(a) || k.how == unclear && (k.may || k.Named) && !a.beats(&k) || k.knows && !a.knows && k.Named)
@@ -265,7 +256,7 @@ func pickAlive(alive *Contender, among []Contender) Choice {
 	ch := Choice{how: works, best: alive, Among: among, tied: []Contender{*alive}}
 	for i := range among {
 		switch k := &among[i]; {
-		case k.Candidate == alive.Candidate:
+		case k.Candidate == alive.Candidate, k.how == down && k.Account() == alive.Account():
 		case k.how == works && k.strong == alive.strong && k.score == alive.score && k.kin() == alive.kin():
 			ch.tied = append(ch.tied, *k)
 		case k.rivals() && !alive.beats(k):

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -79,6 +80,8 @@ type Answer struct {
 	Helped bool
 	// Why says what makes it unclear.
 	Why string
+	// Called is a workload that is called as the controller, and has no right at all to such objects; nil for none.
+	Called *Candidate
 	// might are those of which nothing tells but that they could.
 	might []*Workload
 }
@@ -203,11 +206,15 @@ func (f *Finder) weigh(n graph.Node, a *Answer) (Situation, string) {
 	return Unclear, a.undecided()
 }
 
-// weighDown is weigh for a controller that does not run.
+// weighDown is weigh for a controller that does not run. That it is called so is no proof where somebody lives or has rights
+// who cannot be seen from here.
 func (f *Finder) weighDown(n graph.Node, a *Answer) (Situation, string) {
 	s, c := a.Search, a.By
-	if s.OrphanLease != nil && !c.strong {
+	if s.OrphanLease != nil {
 		return Unclear, a.undecided() + andStrangersLease
+	}
+	if !c.Named && len(s.outside) > 0 {
+		return Unclear, a.undecided() + "; " + s.cannotBeSeen(n)
 	}
 	if !c.Named && !c.similar(s) {
 		if a.might = f.possible(n, s); len(a.might) > 0 {
@@ -229,16 +236,40 @@ func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, string) 
 	case f.inEnding(n, s):
 		return Displaced, ""
 	}
+	a.Called = f.namesake(s)
 	a.might = f.possible(n, s)
 	switch {
 	case len(a.might) > 0 && len(s.Known) > 0:
 		return Unclear, fmt.Sprintf(noKnownWorkload, s.Whose(), namesOf(a.might))
 	case len(a.might) > 0:
 		return Unclear, fmt.Sprintf(ownerUnknown, namesOf(a.might))
+	case a.Called != nil:
+		return Unclear, fmt.Sprintf(calledSoWithoutRights, a.Called.ID(), f.StateOf(a.Called.Workload).Liveness, s.resource.GroupResource())
+	case n.BeingDeleted() && f.evidence.Now.Sub(evidence.Requested(n.Object())) < Settling:
+		return Unclear, justDeleted
 	case s.byPerson():
 		return Manual, ""
 	}
 	return Unclaimed, ""
+}
+
+// Again is after how long to ask again about an object that was just deleted, 0 for no such object.
+func (f *Finder) Again(n graph.Node, a *Answer) time.Duration {
+	if a.Why != justDeleted {
+		return 0
+	}
+	return (Settling - f.evidence.Now.Sub(evidence.Requested(n.Object()))).Round(time.Second)
+}
+
+// namesake returns a workload that is called as the controller, and may have lost all its rights; nil for none. One that serves
+// others is another's.
+func (f *Finder) namesake(s *Search) *Candidate {
+	for _, c := range s.namesakes {
+		if !f.MayServe(c.Account()) {
+			return c
+		}
+	}
+	return nil
 }
 
 // helper returns a workload without which the controller gets nowhere, by the
@@ -346,35 +377,36 @@ func (f *Finder) doubt(n graph.Node, s *Search) string {
 	case s.leaseAbove != "":
 		return fmt.Sprintf(strangersLease, s.leaseAbove)
 	case len(s.outside) > 0:
-		who := s.outside[max(0, slices.IndexFunc(s.outside, func(g *grant) bool { return g.namespace == "" || g.namespace == n.Namespace() }))]
-		return fmt.Sprintf(strangersRule, who.subject, who.role)
+		return s.cannotBeSeen(n)
 	}
 	return ""
 }
 
-// possible returns the workloads that work, could change the object, and may
-// therefore serve a finalizer that nothing else tells anything about.
+// cannotBeSeen says who has a rule for the type and runs where that cannot be seen.
+func (s *Search) cannotBeSeen(n graph.Node) string {
+	who := s.outside[max(0, slices.IndexFunc(s.outside, func(g *grant) bool { return g.namespace == "" || g.namespace == n.Namespace() }))]
+	return fmt.Sprintf(strangersRule, who.subject, who.role)
+}
+
+// possible returns the workloads that work, could change the object by a rule for the type, or by one for everything if a
+// name of them is akin, and may therefore serve a finalizer that nothing else tells anything about. What a person holds back by
+// hand is nobody's.
 func (f *Finder) possible(n graph.Node, s *Search) []*Workload {
 	id := n.Identity()
 	setters, _ := f.managersIn(n, s.Finalizer)
+	if s.byPerson() && !slices.ContainsFunc(s.Setters, isManifest) {
+		return nil
+	}
 	key := id.Namespace + " " + strings.Join(setters, " ")
 	if found, known := s.possible[key]; known {
 		return found
 	}
 	var found []*Workload
-	may := map[Account]bool{}
-	for _, l := range slices.Concat(f.changers(id.Resource.GroupResource()), f.periodic(s)) {
-		if _, asked := may[l.Account()]; !asked {
-			may[l.Account()] = f.rights().mayChange(l.Account(), id.Resource.GroupResource(), id.Namespace, id.Name)
-		}
-		if !may[l.Account()] || isPerson(l.name) {
-			continue
-		}
-		c := Candidate{Workload: l}
-		// What a person set is nobody's by its name: whoever may change anything is
-		// asked, and not those who have a rule for the type, as many have.
-		stranger := s.byPerson() && !c.similar(s) && !f.rights().mayAll(l.Account(), id.Namespace)
-		if stranger || f.isAnother(n, s, &c) || f.StateOf(l).Liveness == Dead {
+	resource, r := id.Resource.GroupResource(), f.rights()
+	for _, l := range slices.Concat(f.changers(resource), f.periodic(s)) {
+		c, a := Candidate{Workload: l}, l.Account()
+		able := r.mayChange(a, resource, id.Namespace, id.Name) && (r.states(a, resource) || c.akin(s))
+		if !able || isPerson(l.name) || f.isAnother(n, s, &c) || f.StateOf(l).Liveness == Dead {
 			continue
 		}
 		if found = append(found, l); len(found) == evidence.MaxShown {
@@ -412,12 +444,30 @@ func namesOf(workloads []*Workload) string {
 func (f *Finder) Possible(n graph.Node, a *Answer) []evidence.Fact {
 	var facts []evidence.Fact
 	for _, l := range a.might {
-		st := f.StateOf(l)
-		value := st.Liveness + ": " + st.Because
-		if by := f.GrantedBy(l, n); len(by) > 1 {
-			value += fmt.Sprintf(givesRight, by[0], by[1])
+		facts = append(facts, f.could(l, n))
+	}
+	return facts
+}
+
+// could says of a workload that could change an object what lets it.
+func (f *Finder) could(l *Workload, n graph.Node) evidence.Fact {
+	st := f.StateOf(l)
+	value := st.Liveness + ": " + st.Because
+	if by := f.GrantedBy(l, n); len(by) > 1 {
+		value += fmt.Sprintf(givesRight, by[0], by[1])
+	}
+	return evidence.Fact{Source: l.ID().String(), Path: "candidate", Value: value}
+}
+
+// Mighty says of the workloads that work and may change everything, the object as well, what lets them. That is no sign that
+// one of them serves a finalizer.
+func (f *Finder) Mighty(n graph.Node) []evidence.Fact {
+	var facts []evidence.Fact
+	id := n.Identity()
+	for _, l := range f.changers(id.Resource.GroupResource()) {
+		if len(facts) < evidence.MaxShown && f.rights().mayAll(l.Account(), id.Namespace) && f.StateOf(l).Liveness != Dead {
+			facts = append(facts, f.could(l, n))
 		}
-		facts = append(facts, evidence.Fact{Source: l.ID().String(), Path: "candidate", Value: value})
 	}
 	return facts
 }

@@ -68,7 +68,7 @@ func TestFindWithoutWhatGoes(t *testing.T) {
 		{"its pod goes, and another comes", []types.UID{"operator-x"}, controllers.Unclear},
 		{"its account goes", []types.UID{"widget-operator"}, controllers.Unserved},
 		{"its rights go", []types.UID{"widgets"}, controllers.NotAllowed},
-		{"the binding of its rights goes", []types.UID{"bound"}, controllers.NotAllowed},
+		{"the binding of its rights goes, and nothing but its name is left", []types.UID{"bound"}, controllers.Unclear},
 		{"its namespace goes with all of it", []types.UID{"op", "operator", "operator-x", "widget-operator"}, controllers.Displaced},
 	} {
 		t.Run(c.name, func(t *testing.T) {

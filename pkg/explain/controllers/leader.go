@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -75,7 +77,7 @@ func (f *liveness) hasLeases(namespace string) bool {
 func (f *liveness) leaseOf(lease *unstructured.Unstructured, l *Workload, own []*unstructured.Unstructured, by leader) *held {
 	holder := evidence.Nested(lease, "spec", "holderIdentity")
 	i, who := leaderOf(holder, l, own)
-	if who != by || who > formerPod && !calledAfter(lease.GetName(), l) {
+	if who != by || who > formerPod && !calledAfter(lease.GetName(), l.name) {
 		return nil
 	}
 	f.evidence.Known(evidence.Leases, lease)
@@ -119,11 +121,11 @@ func leaderOf(holder string, l *Workload, own []*unstructured.Unstructured) (int
 	return -1, anybody
 }
 
-// calledAfter reports whether a lease has the name of the workload, with or
+// calledAfter reports whether a lease has the name of a program, with or
 // without a word for what it is.
-func calledAfter(lease string, l *Workload) bool {
+func calledAfter(lease, program string) bool {
 	for _, suffix := range []string{"", "-leader", "-lock", "-lease", "-leader-election", "-leader-elect", "-leader-lock", "-resource-lock"} {
-		if lease == l.name+suffix {
+		if lease == program+suffix {
 			return true
 		}
 	}
@@ -165,14 +167,33 @@ func (h *held) led(l *Workload, s State) State {
 
 // stateFor is how a workload stands as the candidate for a finalizer: a lease in
 // its namespace that is named after the finalizer's domain or the type's group
-// counts as its own.
+// counts as its own. Who writes lives, whatever is said of its pods and leases.
 func (f *liveness) stateFor(s *Search, c *Candidate) State {
 	if st, known := s.states[c.ID()]; known {
 		return st
 	}
 	st := f.stateByLeases(s, c)
+	if by, ago := f.lastWrite(s, c); by != "" {
+		switch wrote := fmt.Sprintf(changedLately, by, s.workedOn[by], duration.HumanDuration(ago)); {
+		case st.Liveness == Unsure && st.Trouble != Leaving && ago <= Quiet:
+			st.Liveness, st.Trouble, st.Because, st.Lease = Alive, noTrouble, wrote, graph.Identity{}
+		case st.Liveness == Dead && ago <= Settling:
+			st.Liveness, st.Because = Unsure, st.Because+but+wrote
+		}
+	}
 	s.states[c.ID()] = st
 	return st
+}
+
+// lastWrite returns under which name of a candidate such objects were changed last since their deletion, empty for none, and how
+// long ago.
+func (f *liveness) lastWrite(s *Search, c *Candidate) (by string, ago time.Duration) {
+	for _, manager := range s.workers {
+		if c.calledBy(manager) && (by == "" || s.wrote[manager].After(s.wrote[by])) {
+			by, ago = manager, f.evidence.Now.Sub(s.wrote[manager])
+		}
+	}
+	return by, ago
 }
 
 func (f *liveness) stateByLeases(s *Search, c *Candidate) State {

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -34,7 +35,7 @@ func (f *searcher) byCatalogue(s *Search, namespace string, add adder) {
 			}
 			for _, l := range f.loosePods(where, usual.Name) {
 				s.placed = true
-				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.name", Value: fmt.Sprintf(podCalledAfter, m.Product)})
+				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameAlone, Value: fmt.Sprintf(podCalledAfter, m.Product)})
 			}
 		}
 	}
@@ -76,7 +77,7 @@ func (f *searcher) byPlace(s *Search, m finalizers.Match, l *Workload, namespace
 		}
 		if slices.Contains(l.programs, usual.Name) {
 			s.placed = true
-			add(l, goodSign, false, evidence.Fact{Source: l.ID().String(), Path: "spec.template.spec.containers", Value: fmt.Sprintf(programInCatalogue, usual.Name, m.Product)})
+			add(l, goodSign, false, evidence.Fact{Source: l.ID().String(), Path: nameIn, Value: fmt.Sprintf(programInCatalogue, usual.Name, m.Product)})
 			return
 		}
 	}
@@ -90,24 +91,38 @@ func (f *searcher) byManagers(s *Search, add adder) {
 			continue
 		}
 		for _, l := range f.cronJobs(s, manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf(setByName, s.setOn[manager], manager)})
+			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(setByName, s.setOn[manager], manager)})
 		}
 		for _, l := range f.loosePods("", manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf(setByPodName, s.setOn[manager], manager)})
+			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(setByPodName, s.setOn[manager], manager)})
 		}
 	}
-	for _, l := range f.inventory().workloads {
+	for _, l := range slices.Concat(f.inventory().workloads, f.loose(s)) {
 		for _, manager := range s.Setters {
 			if l.calledBy(manager) {
-				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf(setByName, s.setOn[manager], manager)})
+				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(setByName, s.setOn[manager], manager)})
 			}
 		}
 		for _, manager := range s.workers {
 			if l.calledBy(manager) && !slices.Contains(s.Setters, manager) {
-				add(l, weakSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf(changedByName, manager, s.workedOn[manager])})
+				add(l, weakSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(changedByName, manager, s.workedOn[manager])})
 			}
 		}
 	}
+}
+
+// loose returns the pods that run as accounts which have a rule for the type, and belong to no workload of the inventory.
+func (f *searcher) loose(s *Search) []*Workload {
+	var found []*Workload
+	seen := map[Account]bool{}
+	for _, g := range f.rights().holders(s.resource.GroupResource()) {
+		a := Account{g.subject.Namespace, g.subject.Name}
+		if s.own && g.subject.Kind == rbacv1.ServiceAccountKind && !seen[a] {
+			seen[a] = true
+			found = append(found, slices.DeleteFunc(f.usersOf(s, a), func(l *Workload) bool { return !l.IsPod() })...)
+		}
+	}
+	return found
 }
 
 // byEvents finds the workloads that have reported events about the object since
@@ -218,7 +233,7 @@ func (f *roster) accountUnlisted(a Account) bool {
 	return len(f.evidence.Named(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)) == 0 && f.evidence.Covers(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)
 }
 
-// usersOf returns the workloads that run as an account, or else pods that do and
+// usersOf returns the workloads that run as an account, and pods that do and
 // belong to none, or else CronJobs, and Jobs that are suspended. That pods could not be read is noted in the search, and says nothing
 // of others.
 func (f *roster) usersOf(s *Search, a Account) []*Workload {
@@ -228,29 +243,44 @@ func (f *roster) usersOf(s *Search, a Account) []*Workload {
 			found = append(found, l)
 		}
 	}
-	if len(found) > 0 {
-		return found
-	}
-	var items []unstructured.Unstructured
-	if f.hasPods(a.Namespace) {
-		var err error
-		if items, err = f.evidence.List(evidence.Pods, a.Namespace); err != nil && len(s.workloadsUnread) == 0 {
-			s.workloadsUnread = []string{"pods"}
-		}
-	}
-	for i := range items {
-		// An ended pod serves nothing any more, and what a Job runs comes and goes.
-		if evidence.PodEnded(&items[i]) {
-			continue
-		}
-		if l := newPodWorkload(&items[i]); l != nil && l.Account() == a {
-			found = append(found, l)
-		}
+	if len(found) == 0 && f.hasPods(a.Namespace) || len(found) > 0 && f.hasLoosePods(a.Namespace) {
+		found = append(found, f.podsAs(s, a)...)
 	}
 	if len(found) > 0 || a.Name == "default" { // which many have that serve nothing
 		return found
 	}
 	return slices.DeleteFunc(slices.Concat(f.periodic(s), f.suspended(s)), func(l *Workload) bool { return l.Account() != a })
+}
+
+// podsAs returns the pods that run as an account and belong to no workload of the inventory. An ended pod serves nothing any
+// more.
+func (f *roster) podsAs(s *Search, a Account) []*Workload {
+	items, err := f.evidence.List(evidence.Pods, a.Namespace)
+	if err != nil && len(s.workloadsUnread) == 0 {
+		s.workloadsUnread = []string{"pods"}
+	}
+	var found []*Workload
+	for i := range items {
+		if l := newPodWorkload(&items[i]); l != nil && l.Account() == a && !evidence.PodEnded(&items[i]) && !f.selected(&items[i]) {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+// hasLoosePods reports whether pods are in the namespace that bear no mark of a Deployment or a Job, and have no owner in
+// the inventory.
+func (f *roster) hasLoosePods(namespace string) bool {
+	for n := range f.evidence.UnmarkedPods(func(string) bool { return true }) {
+		if n.Namespace() != namespace {
+			continue
+		}
+		owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences})
+		if owner == nil || !f.ownerKnown(namespace, owner) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasPods reports whether pods may be in the namespace.

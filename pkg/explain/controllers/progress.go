@@ -23,6 +23,10 @@ const (
 	recent = 20 * time.Minute
 )
 
+// Settling is for how long after a deletion nobody is said to be absent: who lives may not have shown it yet. Tests do not wait
+// for it.
+var Settling = time.Minute
+
 // Progress is what an object shows of the work on its deletion.
 type Progress struct {
 	Failure *Failure

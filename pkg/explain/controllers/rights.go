@@ -93,6 +93,8 @@ type rights struct {
 	holding map[schema.GroupResource][]*grant
 	// clusterRoles are by their names.
 	clusterRoles map[string]*rbacv1.ClusterRole
+	// hollow are the users who are bound to a role that is gone or has no rules: they have lost what it gave.
+	hollow map[string]bool
 }
 
 // question is which objects of a type an account may change.
@@ -119,7 +121,7 @@ func (f *roster) rights() *rights {
 	}
 	r := &rights{
 		of: map[string][]*grant{}, known: map[question][]allowance{}, namespaces: map[question]map[string]bool{}, holding: map[schema.GroupResource][]*grant{},
-		clusterRoles: map[string]*rbacv1.ClusterRole{},
+		clusterRoles: map[string]*rbacv1.ClusterRole{}, hollow: map[string]bool{},
 	}
 	f.allowed = r
 	rules, everyday := map[string][]rbacv1.PolicyRule{}, map[string]bool{}
@@ -191,6 +193,7 @@ func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role str
 			}
 			user = Account{s.Namespace, s.Name}.User()
 		}
+		r.hollow[user] = r.hollow[user] || len(rules) == 0
 		for _, rule := range rules {
 			g := &grant{policyRule: policyRule(rule), subject: subject(s), namespace: b.Namespace, role: role, binding: name, everyday: everyday}
 			r.grants = append(r.grants, g)
@@ -256,6 +259,16 @@ func (r *rights) changes(a Account, resource schema.GroupResource) []allowance {
 func (r *rights) states(a Account, resource schema.GroupResource) bool {
 	return slices.ContainsFunc(r.of["ServiceAccount "+a.User()], func(g *grant) bool {
 		return !g.everyday && g.names(resource) && g.allows(changing...)
+	})
+}
+
+// knows reports whether a rule lets the account do something with objects of the type, or with
+// those of one of the groups or of one below or above it, or it has lost some.
+func (r *rights) knows(a Account, resource schema.GroupResource, groups []schema.GroupResource) bool {
+	return r.hollow[a.User()] || slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool {
+		return g.covers(resource) || slices.ContainsFunc(groups, func(of schema.GroupResource) bool {
+			return slices.ContainsFunc(g.APIGroups, func(group string) bool { return group != "" && related(group, of.Group) })
+		})
 	})
 }
 
@@ -340,9 +353,10 @@ func (p policyRule) covers(resource schema.GroupResource) bool {
 	return evidence.Lists(p.APIGroups, resource.Group) && evidence.Lists(p.Resources, resource.Resource)
 }
 
-// names reports whether the rule states the group, not "*", and the type.
+// names reports whether the rule states the group, not "*", and the type, or the finalizers or status of its objects.
 func (p policyRule) names(resource schema.GroupResource) bool {
-	return slices.Contains(p.APIGroups, resource.Group) && (resource.Resource == "" || evidence.Lists(p.Resources, resource.Resource))
+	return slices.Contains(p.APIGroups, resource.Group) && (resource.Resource == "" || evidence.Lists(p.Resources, resource.Resource) ||
+		slices.Contains(p.Resources, resource.Resource+"/finalizers") || slices.Contains(p.Resources, resource.Resource+"/status"))
 }
 
 func (p policyRule) allows(verbs ...string) bool {
@@ -360,6 +374,9 @@ func (r *rights) holders(resource schema.GroupResource) []*grant {
 				found = append(found, g)
 			}
 		}
+		slices.SortStableFunc(found, func(a, b *grant) int { // what is said of an account is the best of its rules
+			return cmp.Or(weight(b.covers(resource))-weight(a.covers(resource)), cmp.Compare(a.binding, b.binding))
+		})
 		r.holding[resource] = found
 	}
 	return found
@@ -384,5 +401,5 @@ func (g *grant) evidence() evidence.Fact {
 	if len(g.ResourceNames) > 0 {
 		what += " named " + strings.Join(g.ResourceNames, ",")
 	}
-	return evidence.Fact{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf(roleGives, g.role, g.subject, verbs, what)}
+	return evidence.Fact{Source: g.binding, Path: byRule, Value: fmt.Sprintf(roleGives, g.role, g.subject, verbs, what)}
 }

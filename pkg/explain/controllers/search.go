@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,8 +51,27 @@ func (c *Candidate) guessed() bool {
 	return !c.Named && !slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != nameAlone })
 }
 
-// nameAlone is the path of a sign that is no more than a name.
-const nameAlone = "metadata.name"
+// The paths of signs that are no more than names.
+const (
+	nameAlone  = "metadata.name"
+	nameOf     = "metadata.managedFields"
+	nameIn     = "spec.template.spec.containers"
+	nameLabels = "metadata.labels"
+)
+
+// names are the paths of signs that are no more than names, byRule is that of a rule of RBAC.
+var names = []string{nameAlone, nameOf, nameIn, nameLabels}
+
+const byRule = "roleRef"
+
+// isCalled reports whether nothing but names points at the workload, and isFound whether nothing but names and rights does.
+func (c *Candidate) isCalled() bool { return c.shownBy(names) }
+
+func (c *Candidate) isFound() bool { return c.shownBy(append(slices.Clip(names), byRule)) }
+
+func (c *Candidate) shownBy(paths []string) bool {
+	return !slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return !slices.Contains(paths, e.Path) })
+}
 
 // Search is what was found of the controller of a finalizer on a type.
 type Search struct {
@@ -69,9 +89,13 @@ type Search struct {
 	// Setters are the managers that set it on the objects that were looked at,
 	// workers those that changed such an object after its deletion.
 	Setters, workers []string
-	// setOn and workedOn name the first object on which each of them did.
+	// setOn and workedOn name the first object on which each of them did, and wrote is when he last changed one.
 	setOn, workedOn map[string]graph.Identity
+	wrote           map[string]time.Time
 	candidates      []*Candidate // the best first
+	// namesakes are workloads at which nothing but names points, and that have no right to such objects, nor to others of
+	// their group: anybody may be called so.
+	namesakes []*Candidate
 	// prospects has by namespace the candidates that count for objects in it.
 	prospects map[string][]prospect
 	// placed: a workload is where the catalogue has the controller, or is called so.
@@ -149,8 +173,16 @@ func (f *searcher) search(n graph.Node, finalizer string, field finalizers.Field
 	f.byDefinition(s, add)
 	f.byWebhooks(s, add)
 	f.byLease(s, n.Namespace(), add)
+	of := s.groups
+	if group := s.resource.Group; !s.own && !graph.BuiltinGroup(group) {
+		of = append(slices.Clip(of), schema.GroupResource{Group: group})
+	}
 	for _, c := range found {
-		c.identified = c.Named || slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != "roleRef" && e.Path != nameAlone })
+		if c.isCalled() && len(f.rights().unread) == 0 && !f.otherwise(c.Workload) && !f.rights().knows(c.Account(), s.resource.GroupResource(), of) {
+			s.namesakes = append(s.namesakes, c)
+			continue
+		}
+		c.identified = c.Named || slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != byRule && e.Path != nameAlone })
 		s.candidates = append(s.candidates, c)
 	}
 	slices.SortFunc(s.candidates, func(a, b *Candidate) int { return cmp.Or(b.score-a.score, a.ID().Compare(b.ID())) })
@@ -247,6 +279,7 @@ func (f *searcher) sample(n graph.Node, finalizer string) []graph.Node {
 type managers struct {
 	setters, workers, unread []string
 	setOn, workedOn          map[string]graph.Identity
+	wrote                    map[string]time.Time
 }
 
 // managersOf finds out who set the finalizer, and who has changed the objects
@@ -255,15 +288,15 @@ func (f *searcher) managersOf(s *Search, n graph.Node) {
 	key := s.Finalizer + " " + s.resource.GroupResource().String()
 	if known, done := f.managers[key]; done {
 		s.Setters, s.workers, s.unread = known.setters, known.workers, slices.Clone(known.unread)
-		s.setOn, s.workedOn = known.setOn, known.workedOn
+		s.setOn, s.workedOn, s.wrote = known.setOn, known.workedOn, known.wrote
 		return
 	}
 	f.readManagers(s, f.sample(n, s.Finalizer))
-	f.managers[key] = managers{s.Setters, s.workers, slices.Clone(s.unread), s.setOn, s.workedOn}
+	f.managers[key] = managers{s.Setters, s.workers, slices.Clone(s.unread), s.setOn, s.workedOn, s.wrote}
 }
 
 func (f *searcher) readManagers(s *Search, sample []graph.Node) {
-	s.setOn, s.workedOn = map[string]graph.Identity{}, map[string]graph.Identity{}
+	s.setOn, s.workedOn, s.wrote = map[string]graph.Identity{}, map[string]graph.Identity{}, map[string]time.Time{}
 	first := func(on map[string]graph.Identity, manager string, n graph.Node) {
 		if _, known := on[manager]; !known {
 			on[manager] = n.Identity()
@@ -285,6 +318,7 @@ func (f *searcher) readManagers(s *Search, sample []graph.Node) {
 			}
 			if n.BeingDeleted() && entry.Time != nil && entry.Time.After(evidence.Requested(n.Object())) && !isPerson(entry.Manager) {
 				s.workers = append(s.workers, entry.Manager)
+				s.wrote[entry.Manager] = evidence.Latest(s.wrote[entry.Manager], entry.Time.Time)
 				first(s.workedOn, entry.Manager, n)
 			}
 		}
@@ -297,13 +331,19 @@ func (f *searcher) readManagers(s *Search, sample []graph.Node) {
 
 // isPerson reports whether a field manager is a tool with which people change
 // objects, or that applies what people wrote.
-func isPerson(manager string) bool {
-	for _, prefix := range []string{"kubectl", "Mozilla", "helm", "argocd", "kustomize-controller", "helm-controller", "k9s", "Lens", "terraform", "Terraform", "pulumi", "curl", "Helm"} {
-		if strings.HasPrefix(manager, prefix) {
-			return true
-		}
-	}
-	return false
+func isPerson(manager string) bool { return isManifest(manager) || begins(manager, byHand) }
+
+// isManifest reports whether a field manager is a tool that applies what people wrote: a finalizer in that may be there for a
+// controller.
+func isManifest(manager string) bool {
+	return !begins(manager, byHand) && begins(manager, []string{"kubectl", "helm", "argocd", "kustomize-controller", "helm-controller", "terraform", "Terraform", "pulumi", "Helm"})
+}
+
+// byHand are the tools with which people change single objects.
+var byHand = []string{"kubectl-edit", "kubectl-patch", "kubectl-annotate", "kubectl-label", "Mozilla", "k9s", "Lens", "curl"}
+
+func begins(manager string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(manager, prefix) })
 }
 
 // complete notes what absence cannot be told without, and what was looked at.

@@ -34,8 +34,8 @@ func (f *searcher) byDefinition(s *Search, add adder) {
 			annotations := definition.GetAnnotations()
 			from := originOf(annotations[helmRelease], annotations[helmReleaseNamespace], definition.GetLabels())
 			for _, l := range f.inventory().workloads {
-				if what := from.installedWith(*l.origin); what != "" {
-					add(l, weakSign, false, evidence.Fact{Source: source, Path: "metadata", Value: l.ID().String() + " has the same " + what})
+				if what, path := from.installedWith(*l.origin); what != "" {
+					add(l, weakSign, false, evidence.Fact{Source: source, Path: path, Value: l.ID().String() + " has the same " + what})
 				}
 			}
 			config, _, _ := unstructured.NestedMap(definition.Object, "spec", "conversion", "webhook", "clientConfig")
@@ -92,23 +92,23 @@ func originOf(release, releaseNamespace string, labels map[string]string) origin
 }
 
 // installedWith says what two objects have in common that were installed
-// together, empty for nothing.
-func (o origin) installedWith(other origin) string {
+// together, and where it is; empty for nothing.
+func (o origin) installedWith(other origin) (what, path string) {
 	if o.release != "" && o.release == other.release && o.releaseNamespace == other.releaseNamespace {
-		return "Helm release " + o.releaseNamespace + "/" + o.release
+		return "Helm release " + o.releaseNamespace + "/" + o.release, "metadata.annotations"
 	}
 	for i, key := range originLabels {
 		if value := o.labels[i]; value != "" && value == other.labels[i] {
-			return "label " + key + "=" + value
+			return "label " + key + "=" + value, nameLabels
 		}
 	}
 	theirs := strings.Split(other.operators, ",")
 	for key := range strings.SplitSeq(o.operators, ",") {
 		if key != "" && slices.Contains(theirs, key) {
-			return "label " + key
+			return "label " + key, nameLabels
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // byService finds the workloads behind a service that a webhook or an API is
@@ -190,7 +190,7 @@ func namesGroup(webhook map[string]any, groups []schema.GroupResource) bool {
 }
 
 // byLease finds the workload whose pod holds a lease that is named after the
-// finalizer's domain or that the catalogue names. One that is named after a domain above
+// finalizer's domain or who set it, or that the catalogue names. One that is named after a domain above
 // that, as kubebuilder names those of all operators of a company, tells of a workload that
 // has a rule for the type, and of no other.
 func (f *searcher) byLease(s *Search, namespace string, add adder) {
@@ -199,7 +199,8 @@ func (f *searcher) byLease(s *Search, namespace string, add adder) {
 		in, name := n.Namespace(), n.Name()
 		_, rest, _ := strings.Cut(name, ".")
 		names := func(domain string) bool { return rest == domain || strings.HasSuffix(rest, "."+domain) }
-		ours := domain != "" && (name == domain || names(domain)) || s.own && names(s.resource.Group)
+		ours := domain != "" && (name == domain || names(domain)) || s.own && names(s.resource.Group) ||
+			slices.ContainsFunc(ownNames(s.Setters), func(setter string) bool { return calledAfter(name, setter) })
 		for _, m := range s.Known {
 			ours = ours || slices.ContainsFunc(m.Leases, func(l finalizers.Lease) bool { return l.Is(in, name, namespace) })
 		}

@@ -18,15 +18,14 @@ import (
 // object: rights alone do not say so, least of all those of the type's own operator,
 // which has them anyway.
 
-// isAnother reports whether a workload is somebody else for certain: it writes to the
-// objects under a name of its own, and the finalizer was set under another; or nothing
-// but rights, or what it was installed with, points at it, and it is the controller of
-// other finalizers, by the catalogue.
+// isAnother reports whether a workload is a bystander for certain: the catalogue gives the finalizer to a controller of which
+// nobody is in its place or called so, and has the workload as the controller of others; or it gives it to one that runs
+// elsewhere, and nothing but the type points at the workload.
 func (f *Finder) isAnother(n graph.Node, s *Search, c *Candidate) bool {
-	if c.strong && f.setBy(n, s, c) || len(f.inventory().unread) > 0 {
+	if c.strong && f.setBy(n, s, c) || len(f.inventory().unread) > 0 || s.placed {
 		return false
 	}
-	return f.writesOtherwise(n, s, c) || !c.Named && s.Vacant() && f.livesElsewhere(s, c.Workload)
+	return s.Vacant() && f.livesElsewhere(s, c.Workload) || f.Elsewhere(s) != ""
 }
 
 // setBy reports whether the workload has set the finalizer on the object itself, as far
@@ -48,19 +47,6 @@ func (s *Search) Vacant() bool {
 // of programs, and not common ones or people's tools.
 func ownNames(setters []string) []string {
 	return slices.DeleteFunc(slices.Clone(setters), func(m string) bool { return isCommon(m) || isPerson(m) })
-}
-
-// writesOtherwise reports whether the workload has written to the object under a name
-// of its own, and the finalizer was set there under names that have nothing of it: not
-// even a word, as the names of one program's parts have.
-func (f *Finder) writesOtherwise(n graph.Node, s *Search, c *Candidate) bool {
-	setters, writers := f.managersIn(n, s.Finalizer)
-	names := ownNames(setters)
-	leads := slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return strings.HasPrefix(e.Source, "Lease/") })
-	akin := func(name string) bool {
-		return c.calledBy(name) || slices.ContainsFunc(slices.Concat(c.programs, []string{c.name}), func(program string) bool { return shareWord(name, program) })
-	}
-	return !leads && len(names) > 0 && len(names) == len(setters) && !slices.ContainsFunc(names, akin) && slices.ContainsFunc(writers, c.calledBy)
 }
 
 // setBesides reports whether nobody but people set the finalizer on an object, and the
@@ -123,10 +109,20 @@ func (c *Candidate) kindred(s *Search, itself bool) bool {
 	})
 }
 
+// akin reports whether a name or label of the workload is one of the finalizer's or of the type's.
+func (c *Candidate) akin(s *Search) bool {
+	return c.kindred(s, false) || shareWord(strings.Join(append(slices.Clone(c.programs), c.name), " "), strings.ToLower(s.resource.Kind)+" "+s.resource.Group)
+}
+
 // strangers are who has changed such objects since their deletion and is no workload that is there, nor a component
-// of Kubernetes.
+// of Kubernetes. One that has no right to the objects has not changed them, whatever it is called.
 func (f *Finder) strangers(s *Search) []string {
-	return slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool { return slices.Contains(components, m) || f.calledSo(m) })
+	return slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool {
+		are := func(all []*Candidate) bool {
+			return slices.ContainsFunc(all, func(c *Candidate) bool { return c.calledBy(m) })
+		}
+		return slices.Contains(components, m) || f.calledSo(m) && (are(s.candidates) || !are(s.namesakes))
+	})
 }
 
 // apart reports whether a workload is there for the objects of other namespaces, as one

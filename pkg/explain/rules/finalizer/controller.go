@@ -363,6 +363,8 @@ func (j *judgement) absent(a *controllers.Answer) *finding.Cause {
 	if slices.ContainsFunc(s.Known, func(m finalizers.Match) bool { return m.OffCluster != "" }) { // it was ruled out
 		c.Evidence = append(c.Evidence, finding.AtSays("the API server", "version", NowhereElse, j.Server().Version()))
 	}
+	j.mighty = finding.Facts(j.Finder.Mighty(j.n.Node)...)
+	c.Controller.Among = j.mighty
 	setter := remedy.ManagedFields(j.n.Identity())
 	var handles say.Text
 	of := j.Finder.OfOthers(s)

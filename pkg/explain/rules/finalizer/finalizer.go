@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
@@ -115,6 +116,8 @@ type judgement struct {
 	byHand bool
 	// kinds: the cause is one for all kinds of objects.
 	kinds bool
+	// mighty are those who work, may change everything, and are not known to have nothing to do with the finalizer.
+	mighty []finding.Fact
 	// next must be deleted first and is being deleted; there is no cause then.
 	next *graph.Node
 }
@@ -179,6 +182,13 @@ func (j *judgement) removal(of finding.Kind) finding.Way {
 		way.Loss = loss
 	case harmless && (of == finding.FinAbsent || of == finding.FinInNamespace):
 		way.Risk = finding.Disruptive
+	}
+	if len(j.mighty) > 0 {
+		var names []string
+		for _, fact := range j.mighty {
+			names = append(names, fact.Source)
+		}
+		way.Effect = way.Effect.And(NotExcluded, strings.Join(names, ", "))
 	}
 	return way
 }

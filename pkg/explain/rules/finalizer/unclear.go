@@ -90,6 +90,13 @@ func (j *judgement) unsure(a *controllers.Answer) *finding.Cause {
 		}
 	}
 	c.Controller.Among = append(c.Controller.Among, finding.Facts(j.Finder.Possible(j.n.Node, a)...)...)
+	if left := j.Finder.Again(j.n.Node, a); left > 0 {
+		c.Ways = append(c.Ways, finding.Way{Effect: say.Of(AskAgainIn, left)})
+	}
+	if by := a.Called; by != nil {
+		c.Controller.Among = append(c.Controller.Among, finding.Facts(j.Finder.StateOf(by.Workload).Evidence...)...)
+		c.Ways = append(c.Ways, ifController(by, []finding.Way{j.askRights(by)})...)
+	}
 	if s.Vacant() {
 		first(c, finding.Way{Effect: say.Of(IfNotNamedReinstall, s.Whose(), j.usually())})
 	}

@@ -99,6 +99,7 @@ const (
 	SetBy          say.Word = "the finalizer was set by %q (%s)"
 	SetAt          say.Word = " at %s"
 	RemoveFromSpec say.Word = "remove this entry of spec.finalizers alone, once you have done its cleanup yourself"
+	NotExcluded    say.Word = "; make sure first that none of those that work and are allowed to change everything removes it: %s"
 	LostCleanup    say.Word = "the resources that its controller would have cleaned up, possibly outside the cluster"
 )
 
@@ -115,6 +116,7 @@ const (
 	MightRunOutside     say.Word = "no controller in this cluster removes the finalizer %s. Its controller might run where it cannot be seen from here (%s); if it does not, nothing will remove the finalizer"
 	FindOutWhether      say.Word = "find out whether it does: a working controller has written to the object, or to its status, since the deletion began; metadata.managedFields shows who wrote what and when"
 	ReadLogOutside      say.Word = "if it does, read its log where it runs (%s): nothing here shows why it has not removed the finalizer"
+	AskAgainIn          say.Word = "ask again in %s"
 	IfNoneInstall       say.Word = "if it does not, install %s%s" + cleansUp
 )
 
