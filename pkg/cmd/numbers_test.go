@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -25,7 +26,7 @@ func numbering(server, namespace, id string, args ...string) (*unstickOptions, *
 	o := &unstickOptions{explainOptions: explainOptions{globals: &globals{name: "kubectl gc", config: genericclioptions.NewConfigFlags(false)}}}
 	o.args, o.picks, o.numbers = args, []unstick.Pick{{Way: 1}}, []string{"1"}
 	at := graph.Identity{Resource: graph.Resource{Kind: "Deployment"}, Namespace: "ops", Name: "operator", UID: "u"}
-	scale := explain.Remedy{Risk: explain.Safe, Effect: "scale it up", Action: explain.Action{Operation: new(remedy.ScaleOf(at, remedy.Replicas{Wanted: 1}))}}
+	scale := explain.Remedy{Risk: explain.Safe, Effect: say.Plain("scale it up"), Action: explain.Action{Operation: new(remedy.ScaleOf(at, remedy.Replicas{Wanted: 1}))}}
 	c := &explain.Cause{Kind: explain.Kind{ID: id}, Object: at, Remedies: []explain.Remedy{scale}}
 	return o, &look{session: &session{config: &rest.Config{Host: server}, namespace: namespace}, report: &explain.Report{Causes: []*explain.Cause{c}}}
 }

@@ -147,6 +147,9 @@ func compareCauses(a, b *Cause) int {
 		}
 		return 2
 	}
-	return cmp.Or(b.Verdict.Gravity()-a.Verdict.Gravity(), first(a)-first(b), b.Blocks-a.Blocks,
-		cmp.Compare(a.ID, b.ID), a.Object.Compare(b.Object), cmp.Compare(a.Summary, b.Summary))
+	order := cmp.Or(b.Verdict.Gravity()-a.Verdict.Gravity(), first(a)-first(b), b.Blocks-a.Blocks, cmp.Compare(a.ID, b.ID), a.Object.Compare(b.Object))
+	if order == 0 && a != b {
+		return cmp.Compare(a.Summary.String(), b.Summary.String())
+	}
+	return order
 }

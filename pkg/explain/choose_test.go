@@ -230,17 +230,17 @@ func TestSearched(t *testing.T) {
 // said is everything that a cause says.
 func said(c *explain.Cause) string {
 	var b strings.Builder
-	b.WriteString(c.ID + " " + c.Object.String() + "\n" + c.Summary + "\n")
+	b.WriteString(c.ID + " " + c.Object.String() + "\n" + c.Summary.String() + "\n")
 	facts := c.Evidence
 	if c.Controller != nil {
-		b.WriteString(c.Controller.Name + " " + c.Controller.Liveness + "\n")
+		b.WriteString(c.Controller.Name.String() + " " + c.Controller.Liveness + "\n")
 		facts = append(facts[:len(facts):len(facts)], c.Controller.Evidence...)
 	}
 	for _, e := range facts {
 		b.WriteString(e.Source + " " + e.Path + ": " + e.Value + "\n")
 	}
 	for _, r := range c.Remedies {
-		b.WriteString(string(r.Risk) + " " + r.Command + " " + r.Effect + "\n")
+		b.WriteString(string(r.Risk) + " " + r.Command + " " + r.Effect.String() + "\n")
 	}
 	return b.String()
 }

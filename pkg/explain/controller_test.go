@@ -110,7 +110,7 @@ func TestControllerIsNamed(t *testing.T) {
 			if len(causes) != 1 || causes[0].Controller == nil {
 				t.Fatalf("causes: %+v", causes)
 			}
-			if got := causes[0].Controller; got.Liveness != c.liveness || got.Name != c.actor {
+			if got := causes[0].Controller; got.Liveness != c.liveness || got.Name.String() != c.actor {
 				t.Errorf("controller %q is %s, want %q %s", got.Name, got.Liveness, c.actor, c.liveness)
 			}
 			var got []string

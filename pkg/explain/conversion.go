@@ -3,9 +3,9 @@
 package explain
 
 import (
-	"fmt"
 	"slices"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
@@ -31,7 +31,7 @@ func Unreadable(err error) bool {
 // unreadableObject explains an object that the server cannot hand out. In
 // another version it may.
 func (w *walker) unreadableObject(f Failed) Explanation {
-	e := Explanation{Object: f.Object, Verdict: Unknown, Chain: []Link{{Object: f.Object, Because: fmt.Sprintf(unreadable, f.Err)}}}
+	e := Explanation{Object: f.Object, Verdict: Unknown, Chain: []Link{{Object: f.Object, Because: say.Of(unreadable, f.Err)}}}
 	found := definition.Unread(w.rules, f.Object.Resource.GroupVersionResource, f.Err.Error())
 	if found == nil {
 		return e

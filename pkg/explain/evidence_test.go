@@ -28,7 +28,7 @@ answer PATCH ConfigMap/s/b 403 admission webhook "w.example.com" denied the requ
 func TestChains(t *testing.T) {
 	report := parse(t, seenLater).report(t)
 	for _, o := range report.Objects {
-		if end := o.Chain[len(o.Chain)-1]; end.Because != report.Causes[0].Summary {
+		if end := o.Chain[len(o.Chain)-1]; !end.Because.Equal(report.Causes[0].Summary) {
 			t.Errorf("%s: %s, not %s", o.Object, end.Because, report.Causes[0].Summary)
 		}
 	}

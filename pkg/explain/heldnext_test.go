@@ -23,8 +23,8 @@ Pod/s/p deleted=300 finalizers=example.com/mine
 		because := ""
 		for _, o := range parse(t, held+test.content).report(t).Objects {
 			for _, f := range o.Findings {
-				if link := f.Chain[0]; link.Object.Resource.IsNamespace() && strings.Contains(link.Because, "pod") {
-					because = link.Because
+				if link := f.Chain[0]; link.Object.Resource.IsNamespace() && strings.Contains(link.Because.String(), "pod") {
+					because = link.Because.String()
 				}
 			}
 		}

@@ -92,7 +92,7 @@ func TestRemediesOfRefusals(t *testing.T) {
 	if diff := cmp.Diff(want, commands); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if slices.ContainsFunc(s.report(t).Causes[0].Remedies, func(r explain.Remedy) bool { return r.Effect == "" }) {
+	if slices.ContainsFunc(s.report(t).Causes[0].Remedies, func(r explain.Remedy) bool { return r.Effect.IsZero() }) {
 		t.Error("a remedy does not say what it does")
 	}
 }

@@ -24,12 +24,12 @@ func told(t *testing.T, report *explain.Report, id string) string {
 			continue
 		}
 		var text strings.Builder
-		text.WriteString(c.Object.String() + ": " + c.Summary + "\n")
+		text.WriteString(c.Object.String() + ": " + c.Summary.String() + "\n")
 		for _, e := range c.Evidence {
 			text.WriteString(strings.Join(strings.Fields(e.Source+" "+e.Path+": "+e.Value), " ") + "\n")
 		}
 		for _, r := range c.Remedies {
-			text.WriteString("[" + string(r.Risk) + "] " + strings.TrimSpace(verb(r.Command)+" "+r.Effect) + "\n")
+			text.WriteString("[" + string(r.Risk) + "] " + strings.TrimSpace(verb(r.Command)+" "+r.Effect.String()) + "\n")
 			if leaks := r.Leaks(); leaks != "" {
 				text.WriteString("  loses: " + leaks + "\n")
 			}
@@ -373,7 +373,7 @@ func TestPromises(t *testing.T) {
 				for _, l := range r.Loss {
 					final := l.Kind == remedy.LosesData || l.Kind == remedy.CorruptsData || l.Kind == remedy.LosesObject
 					if r.Risk == explain.Safe || final && r.Risk != explain.Dangerous {
-						fail("loses " + l.What)
+						fail("loses " + l.What.String())
 					}
 				}
 				op := r.Operation

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -60,7 +61,7 @@ type Action struct {
 type Remedy struct {
 	Risk Risk
 	Action
-	Effect string
+	Effect say.Text
 	// Loss is what is lost or left behind.
 	Loss []remedy.Loss
 	// Partial: a person has to do more than the operation, or to judge whether it is the way out.
@@ -81,7 +82,7 @@ type Remedy struct {
 func (r *Remedy) Leaks() string {
 	var texts []string
 	for _, l := range r.Loss {
-		texts = append(texts, l.What)
+		texts = append(texts, l.What.String())
 	}
 	return strings.Join(texts, "; ")
 }
@@ -91,7 +92,7 @@ func (r Remedy) same(other Remedy) bool { return r.Command == other.Command && r
 
 // Reads reports whether the words of two remedies are the same, whatever their commands.
 func (r *Remedy) Reads(other *Remedy) bool {
-	return r.Risk == other.Risk && r.Effect == other.Effect && r.Leaks() == other.Leaks()
+	return r.Risk == other.Risk && r.Effect.Equal(other.Effect) && slices.EqualFunc(r.Loss, other.Loss, remedy.Loss.Reads)
 }
 
 // Ways returns the remedies of a cause, those that read the same together: each of these is for another object. What they do is
@@ -120,7 +121,7 @@ func keepsLast(r *Remedy) int {
 
 // Controller is what should act.
 type Controller struct {
-	Name     string
+	Name     say.Text
 	Liveness string
 	Evidence []Evidence
 }
@@ -130,7 +131,7 @@ type Cause struct {
 	Kind
 	Object     graph.Identity
 	Verdict    Verdict
-	Summary    string
+	Summary    say.Text
 	Evidence   []Evidence
 	Controller *Controller
 	// Driver is the name of the CSI driver whose controller that is, empty for others.
@@ -150,7 +151,7 @@ type Link struct {
 	// Symptom is the identifier of the step in the catalogue, empty for a step
 	// that has none. A symptom is never what has to be repaired.
 	Symptom string
-	Because string
+	Because say.Text
 	// Finalizer is the one of metadata.finalizers that blocks the object, empty for other reasons.
 	Finalizer string
 }

@@ -3,9 +3,9 @@
 package explain
 
 import (
-	"fmt"
 	"slices"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
@@ -38,7 +38,7 @@ func (w *walker) holdsOf(blockers []finding.Blocker) []hold {
 
 // hold is a blocker of an object that a rule found.
 func (w *walker) hold(b finding.Blocker) hold {
-	h := hold{symptom: b.Symptom, because: b.Because.String(), finalizer: b.Finalizer, next: b.Next}
+	h := hold{symptom: b.Symptom, because: b.Because, finalizer: b.Finalizer, next: b.Next}
 	if h.next != nil && b.Symptom == finding.GcFgBlocking {
 		if at := slices.Index(w.path, b.Next.UID()); at >= 0 {
 			h.next, b.Cause = nil, collector.Cycle(w.rules, *b.Next, w.path[at:])
@@ -72,7 +72,7 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 		w.tell(c, shown(f.Evidence))
 	}
 	if first || f.Grows || f.Worst && f.Verdict.Gravity() > c.Verdict.Gravity() {
-		c.Verdict, c.Until, c.Summary = f.Verdict, f.Until, f.Summary.String()
+		c.Verdict, c.Until, c.Summary = f.Verdict, f.Until, f.Summary
 	}
 	for i := range f.Ways {
 		way := &f.Ways[i]
@@ -110,7 +110,7 @@ func (d commands) controller(by *finding.Controller) *Controller {
 	for _, m := range by.Known {
 		facts = append(facts, entryEvidence(m)...)
 	}
-	return &Controller{Name: by.Name.String(), Liveness: by.Liveness, Evidence: append(facts, shown(by.Among)...)}
+	return &Controller{Name: by.Name, Liveness: by.Liveness, Evidence: append(facts, shown(by.Among)...)}
 }
 
 // commands makes actions of what remedies do, to objects that a graph may have.
@@ -159,7 +159,7 @@ var lossRisks = map[remedy.LossKind]Risk{
 
 // remedy is a way out with its command. Its risk is the greatest of the change, of its words, and of what is lost.
 func (d commands) remedy(way *finding.Way) Remedy {
-	r := Remedy{Effect: way.Effect.String(), Risk: d.risk(way.Op).Worse(way.Risk), Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts), slot: way.Slot}
+	r := Remedy{Effect: way.Effect, Risk: d.risk(way.Op).Worse(way.Risk), Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts), slot: way.Slot}
 	switch {
 	case way.Op != nil:
 		r.Action = Action{Command: way.Op.Command(d.programs), Operation: way.Op, Undo: way.Op.Undo(d.programs)}
@@ -170,12 +170,12 @@ func (d commands) remedy(way *finding.Way) Remedy {
 	if way.Blind {
 		r.Risk = Dangerous
 	}
+	r.Loss = way.Loss
 	for _, l := range way.Loss {
-		r.Loss = append(r.Loss, lost(l))
 		r.Risk = r.Risk.Worse(lossRisks[l.Kind])
 	}
 	if d.deletesLive(way.Op) && !way.Op.Save && !slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Kind == remedy.LosesObject }) {
-		r.Loss = append(r.Loss, remedy.Loss{Kind: remedy.LosesObject, Object: way.Op.Object, What: fmt.Sprintf(undeleted, way.Op.Object)})
+		r.Loss = append(slices.Clip(r.Loss), remedy.Loss{Kind: remedy.LosesObject, Object: way.Op.Object, What: say.Of(undeleted, way.Op.Object)})
 	}
 	if way.Data == nil {
 		return r
@@ -184,13 +184,7 @@ func (d commands) remedy(way *finding.Way) Remedy {
 		r.Kept = r.Risk
 	}
 	if r.Risk = Dangerous; len(way.Loss) == 0 {
-		r.Loss = append([]remedy.Loss{lost(*way.Data)}, r.Loss...)
+		r.Loss = append([]remedy.Loss{*way.Data}, r.Loss...)
 	}
 	return r
-}
-
-// lost is a loss in words.
-func lost(l finding.Loss) remedy.Loss {
-	l.What = l.Says.String()
-	return l.Loss
 }

@@ -108,7 +108,7 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	for i := range report.Objects {
 		o := &report.Objects[i]
 		for _, f := range o.Findings {
-			if last := len(f.Chain) - 1; last > 0 && f.Chain[last].Because == "" {
+			if last := len(f.Chain) - 1; last > 0 && f.Chain[last].Because.IsZero() {
 				f.Chain[last].Because = f.Cause.Summary
 			}
 		}
@@ -221,7 +221,7 @@ func (w *walker) explanation(n graph.Node) Explanation {
 	e := Explanation{Object: n.Identity(), Since: evidence.Requested(n.Object())}
 	if !n.BeingDeleted() {
 		e.Verdict = NotTerminating
-		e.Chain = []Link{{Object: e.Object, Symptom: finding.NotBeingDeleted.ID, Because: notTerminated}}
+		e.Chain = []Link{{Object: e.Object, Symptom: finding.NotBeingDeleted.ID, Because: say.Of(notTerminated)}}
 		e.Findings = w.notTerminating(n)
 		return e
 	}
@@ -237,7 +237,7 @@ func (w *walker) explanation(n graph.Node) Explanation {
 // garbage collector or the API server, which will act.
 type hold struct {
 	symptom Kind // zero for a step that has none
-	because string
+	because say.Text
 	// finalizer is the one of metadata.finalizers that blocks the object, empty for others.
 	finalizer string
 	cause     *Cause

@@ -52,7 +52,7 @@ func (l *looker) ending(ctx context.Context, s *Sight) {
 				service.stands(f)
 			}
 			if f.Cause.Verdict == explain.Stuck && s.stuck[e.Object.UID] == nil {
-				s.stuck[e.Object.UID] = stuckBy{byCause{f.Cause.Summary}}
+				s.stuck[e.Object.UID] = stuckBy{byCause{f.Cause.Summary.String()}}
 			}
 		}
 	}
@@ -89,9 +89,9 @@ func (s *Service) stands(f explain.Finding) {
 	}
 	switch f.Cause.Verdict {
 	case explain.Stuck:
-		s.whenever(Stuck, stuckBy{byCause{f.Cause.Summary}})
+		s.whenever(Stuck, stuckBy{byCause{f.Cause.Summary.String()}})
 	case explain.Unknown:
-		s.whenever(Unclear, still{byCause{f.Cause.Summary}})
+		s.whenever(Unclear, still{byCause{f.Cause.Summary.String()}})
 	}
 }
 

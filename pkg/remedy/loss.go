@@ -2,7 +2,10 @@
 
 package remedy
 
-import "github.com/kubectl-gc/kubectl-gc/pkg/graph"
+import (
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
 
 // LossKind says what a change loses, or leaves behind.
 type LossKind string
@@ -33,8 +36,16 @@ type Loss struct {
 	// Unsure: whether it is lost could not be read.
 	Unsure bool
 	// What says it in words.
-	What string
+	What say.Text
 }
+
+// Equal reports whether two losses are the same.
+func (l Loss) Equal(other Loss) bool {
+	return l.Kind == other.Kind && l.Object == other.Object && l.Reads(other)
+}
+
+// Reads reports whether two losses are said in the same words.
+func (l Loss) Reads(other Loss) bool { return l.What.Equal(other.What) }
 
 // Destroys reports whether data is certainly destroyed.
 func (l *Loss) Destroys() bool { return l.Kind == LosesData && !l.Unsure }

@@ -120,8 +120,8 @@ func (a *StuckAnswer) object(o *explain.Explanation) {
 	switch {
 	case o.Verdict == explain.NotTerminating && !o.Remade():
 		a.part("", noColor, "no DELETE reached it, or it was refused")
-	case len(o.Findings) == 0 && len(o.Chain) > 0 && o.Chain[0].Because != "":
-		a.part("", noColor, o.Chain[0].Because)
+	case len(o.Findings) == 0 && len(o.Chain) > 0 && !o.Chain[0].Because.IsZero():
+		a.part("", noColor, o.Chain[0].Because.String())
 		a.path(o.Chain)
 	}
 }
@@ -137,7 +137,7 @@ func holding(c *explain.Cause) string {
 // one writes one cause whole: what it is, the next step, and the other ways.
 func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
 	chain, held := chainOf(c, report)
-	summary := c.Summary
+	summary := c.Summary.String()
 	if len(chain) > 1 && a.Cause == 0 {
 		summary = objectName(c.Object) + ": " + summary
 	}
@@ -186,7 +186,7 @@ func (a *StuckAnswer) next(word string, r *explain.Remedy, number string) {
 	if r == nil {
 		return
 	}
-	a.part(word, bold, number+r.Effect+a.cost(r))
+	a.part(word, bold, number+r.Effect.String()+a.cost(r))
 	a.command(r.Command, margin+2)
 }
 
@@ -224,15 +224,15 @@ func lossText(l *remedy.Loss) string {
 	case l.Destroys():
 		return fmt.Sprintf("DATA LOSS: %s on %s", cmp.Or(l.Size, "all"), objectName(l.Object))
 	case l.Kind == remedy.LosesData:
-		return "might lose " + l.What
+		return "might lose " + l.What.String()
 	case l.Kind == remedy.CorruptsData:
-		return "DATA AT RISK: " + l.What
+		return "DATA AT RISK: " + l.What.String()
 	case l.Kind == remedy.LosesObject:
-		return "loses " + l.What
+		return "loses " + l.What.String()
 	case l.Kind == remedy.Leaks:
-		return "might leak: " + l.What
+		return "might leak: " + l.What.String()
 	}
-	return l.What
+	return l.What.String()
 }
 
 // endangered is the data that every way to end a deletion destroys, as long as its volume is not kept.
@@ -240,7 +240,7 @@ func endangered(c *explain.Cause) []remedy.Loss {
 	var all []remedy.Loss
 	for i := range c.Remedies {
 		for _, l := range c.Remedies[i].Loss {
-			if l.Destroys() && !slices.Contains(all, l) {
+			if l.Destroys() && !slices.ContainsFunc(all, l.Equal) {
 				all = append(all, l)
 			}
 		}
@@ -289,7 +289,7 @@ func (a *StuckAnswer) ways(c *explain.Cause, next *explain.Remedy, report *expla
 		case named == mostWays:
 			left++
 		default:
-			a.part(word, bold, numbered(i)+r.Effect+a.cost(r))
+			a.part(word, bold, numbered(i)+r.Effect.String()+a.cost(r))
 			named, word = named+1, ""
 		}
 	}
@@ -408,14 +408,14 @@ func (a *StuckAnswer) row(number int, c *explain.Cause, roomy bool) {
 	if c.Verdict != explain.Stuck {
 		verdict = strings.ToLower(spoken[c.Verdict]) + ": "
 	}
-	text := lead + printable(verdict+holding(c)+": "+c.Summary)
+	text := lead + printable(verdict+holding(c)+": "+c.Summary.String())
 	if !roomy {
 		fmt.Fprintln(a.out, a.Style.cut(text))
 		return
 	}
 	a.Style.flow(a.out, text, 0, "   ")
 	if next := nextOf(c); next != nil {
-		fmt.Fprintln(a.out, a.Style.cut("   "+printable(next.Effect+a.cost(next))))
+		fmt.Fprintln(a.out, a.Style.cut("   "+printable(next.Effect.String()+a.cost(next))))
 	}
 }
 

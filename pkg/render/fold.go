@@ -59,12 +59,12 @@ func heldUp(report *explain.Report) map[*explain.Cause][]string {
 // said is what a text says of a cause, of its evidence the messages alone, without what makes
 // it that of the objects that it is about: their names, and numbers.
 func said(c *explain.Cause, held []string) string {
-	words := []string{c.ID, string(c.Verdict), c.Object.Resource.String(), c.Summary}
+	words := []string{c.ID, string(c.Verdict), c.Object.Resource.String(), c.Summary.String()}
 	if c.Controller != nil {
-		words = append(words, c.Controller.Name, c.Controller.Liveness)
+		words = append(words, c.Controller.Name.String(), c.Controller.Liveness)
 	}
 	for _, r := range c.Remedies {
-		words = append(words, string(r.Risk), r.Effect, r.Leaks())
+		words = append(words, string(r.Risk), r.Effect.String(), r.Leaks())
 	}
 	for _, e := range c.Evidence {
 		if strings.HasSuffix(e.Path, "message") {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -24,9 +25,9 @@ func TestFold(t *testing.T) {
 			message = "Failed: access denied"
 		}
 		c := &explain.Cause{
-			Kind: explain.Kind{ID: "svc-lb"}, Object: id, Verdict: explain.Stuck, Summary: "the load balancer of " + name + " is there",
+			Kind: explain.Kind{ID: "svc-lb"}, Object: id, Verdict: explain.Stuck, Summary: say.Plain("the load balancer of " + name + " is there"),
 			Evidence: []explain.Evidence{{Source: "Event", Path: "message", Value: message}, {Source: id.String(), Path: "status.ip", Value: fmt.Sprint("10.0.0.", i)}},
-			Remedies: []explain.Remedy{{Risk: explain.Safe, Action: explain.Action{Command: "describe " + name}, Effect: "shows " + name}},
+			Remedies: []explain.Remedy{{Risk: explain.Safe, Action: explain.Action{Command: "describe " + name}, Effect: say.Plain("shows " + name)}},
 		}
 		report.Causes = append(report.Causes, c)
 		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c}}})

@@ -203,14 +203,14 @@ func (s *stuckPicture) cause(c *explain.Cause) {
 	if mark, is := stuckMarks[c.Verdict]; is && !slices.Contains(n.Marks, mark.Key) {
 		n.Marks = append(n.Marks, mark.Key)
 	}
-	s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: spoken[c.Verdict], Text: holding(c) + ": " + c.Summary, Tone: cmp.Or(stuckMarks[c.Verdict].Tone, draw.Plain)})
+	s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: spoken[c.Verdict], Text: holding(c) + ": " + c.Summary.String(), Tone: cmp.Or(stuckMarks[c.Verdict].Tone, draw.Plain)})
 	for _, l := range endangered(c) {
 		lose(n, destroyedWith(&l))
 		s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: lostMark.Label, Text: destroyedWith(&l), Tone: lostMark.Tone})
 	}
 	n.Note = cmp.Or(n.Note, c.ID)
 	n.Attributes = append(n.Attributes, draw.Attribute{Name: "cause", Value: c.ID}, draw.Attribute{Name: "verdict", Value: string(c.Verdict)})
-	details := []draw.Detail{{Label: fmt.Sprintf("cause (%s): %s", c.Verdict, c.ID), Value: c.Summary}}
+	details := []draw.Detail{{Label: fmt.Sprintf("cause (%s): %s", c.Verdict, c.ID), Value: c.Summary.String()}}
 	if c.Blocks > 1 {
 		details = append(details, draw.Detail{Label: "blocks", Value: fmt.Sprintf("%d deletions", c.Blocks)})
 	}
@@ -241,7 +241,7 @@ func evidenceDetails(label string, all []explain.Evidence) []draw.Detail {
 }
 
 func remedyDetails(r explain.Remedy) []draw.Detail {
-	effect := r.Effect
+	effect := r.Effect.String()
 	var costs []string
 	for i := range r.Loss {
 		costs = append(costs, lossText(&r.Loss[i]))
@@ -285,14 +285,14 @@ func (s *stuckPicture) object(o *explain.Explanation) {
 }
 
 func (s *stuckPicture) edge(l explain.Link, to graph.Identity) {
-	key := link{s.at[l.Object], s.at[to], l.Because}
+	key := link{s.at[l.Object], s.at[to], l.Because.String()}
 	if s.edges[key] {
 		return
 	}
 	s.edges[key] = true
 	s.picture.Edges = append(s.picture.Edges, draw.Edge{
-		From: key.from, To: key.to, Mark: waitsMark.Key, Label: l.Because,
-		Attributes: []draw.Attribute{{Name: "because", Value: l.Because}, {Name: "symptom", Value: l.Symptom}},
+		From: key.from, To: key.to, Mark: waitsMark.Key, Label: l.Because.String(),
+		Attributes: []draw.Attribute{{Name: "because", Value: l.Because.String()}, {Name: "symptom", Value: l.Symptom}},
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
@@ -93,12 +94,12 @@ func TestStuckPicture(t *testing.T) {
 	cart, invoice, missing := id("Cart", "basket"), id("ConfigMap", "invoice"), id("Pod", "gone")
 	disk := graph.Identity{Resource: graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}, Kind: "PersistentVolume"}, Name: "disk"}
 	cause := &explain.Cause{
-		Kind: explain.Kind{ID: "fin-absent"}, Object: invoice, Verdict: explain.Stuck, Summary: "no controller removes it", Blocks: 2, Until: now,
+		Kind: explain.Kind{ID: "fin-absent"}, Object: invoice, Verdict: explain.Stuck, Summary: say.Plain("no controller removes it"), Blocks: 2, Until: now,
 		Evidence:   []explain.Evidence{{Source: "ConfigMap/shop/invoice", Path: "metadata.finalizers[0]", Value: "x"}, {Source: "searched", Value: "leases"}},
-		Controller: &explain.Controller{Name: "deployment/x", Liveness: "Dead"},
-		Remedies:   []explain.Remedy{{Risk: explain.Dangerous, Action: explain.Action{Command: "kubectl patch", Undo: "kubectl undo"}, Effect: "remove it", Loss: []remedy.Loss{{Kind: remedy.Leaks, What: "a bill"}, {Kind: remedy.LosesData, Object: disk, Size: "5Gi"}}}},
+		Controller: &explain.Controller{Name: say.Plain("deployment/x"), Liveness: "Dead"},
+		Remedies:   []explain.Remedy{{Risk: explain.Dangerous, Action: explain.Action{Command: "kubectl patch", Undo: "kubectl undo"}, Effect: say.Plain("remove it"), Loss: []remedy.Loss{{Kind: remedy.Leaks, What: say.Plain("a bill")}, {Kind: remedy.LosesData, Object: disk, Size: "5Gi"}}}},
 	}
-	chain := []explain.Link{{Object: cart, Because: "waits for its blocking dependent", Symptom: "gc-fg-blocking"}, {Object: invoice}}
+	chain := []explain.Link{{Object: cart, Because: say.Plain("waits for its blocking dependent"), Symptom: "gc-fg-blocking"}, {Object: invoice}}
 	report := &explain.Report{
 		Now: now, Causes: []*explain.Cause{cause},
 		Objects: []explain.Explanation{

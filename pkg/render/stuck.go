@@ -151,7 +151,7 @@ func newStuckObject(o explain.Explanation, causes map[*explain.Cause]StuckCause)
 		object.Since = &metav1.Time{Time: o.Since.UTC()}
 	}
 	for _, link := range o.Chain {
-		object.Chain = append(object.Chain, StuckLink{Object: NewObjectReference(link.Object), ID: link.Symptom, Because: link.Because})
+		object.Chain = append(object.Chain, StuckLink{Object: NewObjectReference(link.Object), ID: link.Symptom, Because: link.Because.String()})
 	}
 	for _, f := range o.Findings {
 		object.Causes = append(object.Causes, causes[f.Cause])
@@ -161,14 +161,14 @@ func newStuckObject(o explain.Explanation, causes map[*explain.Cause]StuckCause)
 
 func newStuckCause(c *explain.Cause, rank int) StuckCause {
 	cause := StuckCause{
-		ID: c.ID, Rank: rank, Object: NewObjectReference(c.Object), Verdict: string(c.Verdict), Summary: c.Summary,
+		ID: c.ID, Rank: rank, Object: NewObjectReference(c.Object), Verdict: string(c.Verdict), Summary: c.Summary.String(),
 		Blocks: c.Blocks, Evidence: newStuckEvidence(c.Evidence), Remedies: []StuckRemedy{},
 	}
 	if !c.Until.IsZero() {
 		cause.Until = &metav1.Time{Time: c.Until.UTC()}
 	}
 	if c.Controller != nil {
-		cause.Controller = &StuckController{Name: c.Controller.Name, Liveness: c.Controller.Liveness, Evidence: newStuckEvidence(c.Controller.Evidence)}
+		cause.Controller = &StuckController{Name: c.Controller.Name.String(), Liveness: c.Controller.Liveness, Evidence: newStuckEvidence(c.Controller.Evidence)}
 	}
 	next := nextOf(c)
 	way := map[*explain.Remedy]int{}
@@ -183,7 +183,7 @@ func newStuckCause(c *explain.Cause, rank int) StuckCause {
 			cause.Next = i + 1
 		}
 		cause.Remedies = append(cause.Remedies, StuckRemedy{
-			Way: way[r], Risk: string(r.Risk), Command: r.Command, Operation: newStuckOperation(r.Operation), Undo: r.Undo, Effect: r.Effect,
+			Way: way[r], Risk: string(r.Risk), Command: r.Command, Operation: newStuckOperation(r.Operation), Undo: r.Undo, Effect: r.Effect.String(),
 			Leaks: r.Leaks(), Loss: newStuckLosses(r.Loss),
 		})
 	}
@@ -193,7 +193,7 @@ func newStuckCause(c *explain.Cause, rank int) StuckCause {
 func newStuckLosses(losses []remedy.Loss) []StuckLoss {
 	var documents []StuckLoss
 	for _, l := range losses {
-		document := StuckLoss{Kind: string(l.Kind), Size: l.Size, Unsure: l.Unsure, What: l.What}
+		document := StuckLoss{Kind: string(l.Kind), Size: l.Size, Unsure: l.Unsure, What: l.What.String()}
 		if l.Object.Name != "" {
 			document.Object = new(NewObjectReference(l.Object))
 		}

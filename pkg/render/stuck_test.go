@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -36,12 +37,12 @@ func TestStuckTextEscapes(t *testing.T) {
 	const evil = "x\x1b[2J\u202e\n"
 	id := graph.Identity{Name: evil, UID: "u"}
 	c := &explain.Cause{
-		Kind: explain.Kind{ID: "fin-unknown"}, Object: id, Verdict: explain.Unknown, Summary: evil, Blocks: 2,
+		Kind: explain.Kind{ID: "fin-unknown"}, Object: id, Verdict: explain.Unknown, Summary: say.Plain(evil), Blocks: 2,
 		Evidence:   []explain.Evidence{{Source: evil, Path: evil, Value: evil}},
-		Controller: &explain.Controller{Name: evil, Liveness: evil},
-		Remedies:   []explain.Remedy{{Risk: explain.Safe, Action: explain.Action{Command: evil}, Effect: evil, Loss: []remedy.Loss{{Kind: remedy.Leaks, What: evil}}}},
+		Controller: &explain.Controller{Name: say.Plain(evil), Liveness: evil},
+		Remedies:   []explain.Remedy{{Risk: explain.Safe, Action: explain.Action{Command: evil}, Effect: say.Plain(evil), Loss: []remedy.Loss{{Kind: remedy.Leaks, What: say.Plain(evil)}}}},
 	}
-	chain := []explain.Link{{Object: id, Symptom: evil, Because: evil}, {Object: id, Because: evil}}
+	chain := []explain.Link{{Object: id, Symptom: evil, Because: say.Plain(evil)}, {Object: id, Because: say.Plain(evil)}}
 	o := explain.Explanation{Object: id, Verdict: explain.Unknown, Chain: chain, Findings: []explain.Finding{{Cause: c, Chain: chain}}}
 	waiting := explain.Explanation{Object: id, Verdict: explain.Pending, Chain: chain}
 	for _, objects := range [][]explain.Explanation{{o}, {waiting}, {o, waiting}} {
@@ -67,8 +68,8 @@ func TestStuckTextOfMany(t *testing.T) {
 	for i := range many {
 		id := graph.Identity{Name: fmt.Sprint("o", i), UID: types.UID(fmt.Sprint(i))}
 		c := &explain.Cause{
-			Kind: explain.Kind{ID: "fin-absent"}, Object: id, Verdict: explain.Stuck, Summary: "nothing serves " + strings.Repeat("f", i+1),
-			Remedies: []explain.Remedy{{Risk: explain.Dangerous, Effect: "takes it off"}},
+			Kind: explain.Kind{ID: "fin-absent"}, Object: id, Verdict: explain.Stuck, Summary: say.Plain("nothing serves " + strings.Repeat("f", i+1)),
+			Remedies: []explain.Remedy{{Risk: explain.Dangerous, Effect: say.Plain("takes it off")}},
 		}
 		report.Causes = append(report.Causes, c)
 		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c}}})
@@ -100,9 +101,9 @@ func TestStuckTextNotKnown(t *testing.T) {
 func TestStuckReportJSON(t *testing.T) {
 	const evil = "\"objects\": []<&>\x1b\n\u2028"
 	id := graph.Identity{Name: evil, UID: "u"}
-	c := &explain.Cause{Kind: explain.Kind{ID: "fin-unknown"}, Object: id, Verdict: explain.Unknown, Summary: evil}
+	c := &explain.Cause{Kind: explain.Kind{ID: "fin-unknown"}, Object: id, Verdict: explain.Unknown, Summary: say.Plain(evil)}
 	o := explain.Explanation{
-		Object: id, Verdict: explain.Unknown, Findings: []explain.Finding{{Cause: c}, {Cause: c}}, Chain: []explain.Link{{Object: id, Because: evil}},
+		Object: id, Verdict: explain.Unknown, Findings: []explain.Finding{{Cause: c}, {Cause: c}}, Chain: []explain.Link{{Object: id, Because: say.Plain(evil)}},
 	}
 	for n := range 4 {
 		report := render.NewStuckReport(&graph.Snapshot{}, &explain.Report{Objects: slices.Repeat([]explain.Explanation{o}, n), Unread: []string{evil}})
@@ -145,12 +146,12 @@ func TestStuckReportOrder(t *testing.T) {
 func TestStuckTextRemedies(t *testing.T) {
 	id := graph.Identity{Resource: graph.Resource{Kind: "Widget"}, Name: "w", UID: "u"}
 	c := &explain.Cause{
-		Kind: explain.Kind{ID: "fin-absent"}, Object: id, Verdict: explain.Stuck, Summary: "nothing serves it", Blocks: 2,
+		Kind: explain.Kind{ID: "fin-absent"}, Object: id, Verdict: explain.Stuck, Summary: say.Plain("nothing serves it"), Blocks: 2,
 		Remedies: []explain.Remedy{
-			{Risk: explain.Safe, Effect: "install it"},
-			{Risk: explain.Dangerous, Action: explain.Action{Command: "patch w1"}, Effect: "takes it off", Loss: []remedy.Loss{{Kind: remedy.Leaks, What: "a disk"}}},
-			{Risk: explain.Dangerous, Action: explain.Action{Command: "patch w2"}, Effect: "takes it off", Loss: []remedy.Loss{{Kind: remedy.Leaks, What: "a disk"}}},
-			{Risk: explain.Dangerous, Action: explain.Action{Command: "patch w3"}, Effect: "takes it off"},
+			{Risk: explain.Safe, Effect: say.Plain("install it")},
+			{Risk: explain.Dangerous, Action: explain.Action{Command: "patch w1"}, Effect: say.Plain("takes it off"), Loss: []remedy.Loss{{Kind: remedy.Leaks, What: say.Plain("a disk")}}},
+			{Risk: explain.Dangerous, Action: explain.Action{Command: "patch w2"}, Effect: say.Plain("takes it off"), Loss: []remedy.Loss{{Kind: remedy.Leaks, What: say.Plain("a disk")}}},
+			{Risk: explain.Dangerous, Action: explain.Action{Command: "patch w3"}, Effect: say.Plain("takes it off")},
 		},
 	}
 	o := explain.Explanation{Object: id, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c}}}

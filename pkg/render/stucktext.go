@@ -196,10 +196,10 @@ var liveness = map[string]string{
 // finalizer "controller of FINALIZER", "not found".
 func controllerState(c *explain.Controller) (label, text string) {
 	state := cmp.Or(liveness[c.Liveness], c.Liveness)
-	if of, unnamed := strings.CutPrefix(c.Name, "the controller of "); unnamed {
+	if of, unnamed := strings.CutPrefix(c.Name.String(), "the controller of "); unnamed {
 		return "controller of " + of, state
 	}
-	return "controller", c.Name + " (" + state + ")"
+	return "controller", c.Name.String() + " (" + state + ")"
 }
 
 func (t *StuckText) evidence(all []explain.Evidence) {
@@ -219,7 +219,7 @@ func (t *StuckText) evidence(all []explain.Evidence) {
 func (t *StuckText) remedy(r explain.Remedy) {
 	riskColors := map[explain.Risk]color{explain.Safe: green, explain.Disruptive: yellow, explain.Dangerous: red}
 	fmt.Fprintf(t.out, "    %s ", t.Style.paint("["+string(r.Risk)+"]", riskColors[r.Risk]))
-	t.Style.flow(t.out, printable(r.Effect), len("    [] ")+len(r.Risk), "      ")
+	t.Style.flow(t.out, printable(r.Effect.String()), len("    [] ")+len(r.Risk), "      ")
 	if leaks := r.Leaks(); leaks != "" {
 		t.line("      leaves behind or loses: %s", leaks)
 	}
@@ -229,7 +229,7 @@ func (t *StuckText) remedy(r explain.Remedy) {
 // it, and names the others.
 func (t *StuckText) chainTo(c *explain.Cause, report *explain.Report) {
 	longest, held := chainOf(c, report)
-	if len(longest) > 0 && (len(longest) > 1 || longest[0].Because != "") {
+	if len(longest) > 0 && (len(longest) > 1 || !longest[0].Because.IsZero()) {
 		fmt.Fprintln(t.out, "  chain:")
 		t.chain(longest)
 	}
@@ -247,8 +247,8 @@ func (t *StuckText) chain(links []explain.Link) {
 			continue
 		}
 		text := link.Object.String()
-		if link.Because != "" && (i < len(links)-1 || i == 0) {
-			text += ": " + link.Because
+		if !link.Because.IsZero() && (i < len(links)-1 || i == 0) {
+			text += ": " + link.Because.String()
 		}
 		if link.Symptom != "" && i < len(links)-1 {
 			text += " [" + link.Symptom + "]"

@@ -63,7 +63,7 @@ func (t *UnstickText) Plan(w io.Writer, l *unstick.Look, p *unstick.Plan) error 
 }
 
 func (t *UnstickText) choice(c *unstick.Choice) {
-	t.flow(fmt.Sprintf("%-2d ", c.Rank), holding(c.Cause)+": "+c.Cause.Summary)
+	t.flow(fmt.Sprintf("%-2d ", c.Rank), holding(c.Cause)+": "+c.Cause.Summary.String())
 	if len(t.names) > 1 {
 		fmt.Fprintln(t.out, "   --cause="+t.names[c.Rank-1].String())
 	}
@@ -280,7 +280,7 @@ func purpose(w *unstick.Write) string {
 	if w.Op.Verb != remedy.Delete && !owners {
 		return ""
 	}
-	return ": " + w.Remedy.Effect
+	return ": " + w.Remedy.Effect.String()
 }
 
 func temporary(w *unstick.Write) string {
@@ -306,7 +306,7 @@ const dataUnread = "DATA might be lost, or other objects be freed as well: claim
 func notDone(c *unstick.Choice) string {
 	advice := ""
 	if c.Advice != nil {
-		advice = c.Advice.Effect
+		advice = c.Advice.Effect.String()
 	}
 	switch c.Reason {
 	case unstick.NotStuck:

@@ -125,11 +125,11 @@ func newUnstickCauses(l *unstick.Look, p *unstick.Plan) []UnstickCause {
 	for i := range p.Choices {
 		c := &p.Choices[i]
 		cause := UnstickCause{
-			ID: c.Cause.ID, Rank: c.Rank, Object: NewObjectReference(c.Cause.Object), Verdict: string(c.Cause.Verdict), Summary: c.Cause.Summary,
+			ID: c.Cause.ID, Rank: c.Rank, Object: NewObjectReference(c.Cause.Object), Verdict: string(c.Cause.Verdict), Summary: c.Cause.Summary.String(),
 			Blocks: []ObjectReference{}, Way: c.Way, After: c.After, Risk: string(c.Risk), Writes: []UnstickWrite{}, Reason: string(c.Reason), Needs: string(c.Needs),
 		}
 		if c.Advice != nil {
-			cause.Advice = c.Advice.Effect
+			cause.Advice = c.Advice.Effect.String()
 		}
 		for o := range l.Report.Blocked(c.Cause) {
 			cause.Blocks = append(cause.Blocks, NewObjectReference(o.Object))
@@ -137,7 +137,7 @@ func newUnstickCauses(l *unstick.Look, p *unstick.Plan) []UnstickCause {
 		for j := range c.Writes {
 			w := &c.Writes[j]
 			write := UnstickWrite{
-				Operation: newStuckOperation(&w.Op), Command: w.Remedy.Command, Undo: w.Remedy.Undo, Effect: w.Remedy.Effect,
+				Operation: newStuckOperation(&w.Op), Command: w.Remedy.Command, Undo: w.Remedy.Undo, Effect: w.Remedy.Effect.String(),
 				Loss: newStuckLosses(w.Remedy.Loss), Lets: references(w.Lets), Temporary: w.Temporary(),
 			}
 			for _, r := range w.Then {

@@ -87,8 +87,8 @@ func (t *UnstickText) unknown(report *explain.Report) {
 			continue
 		}
 		why := "not enough could be read"
-		if len(o.Chain) > 0 && o.Chain[0].Because != "" {
-			why = o.Chain[0].Because
+		if len(o.Chain) > 0 && !o.Chain[0].Because.IsZero() {
+			why = o.Chain[0].Because.String()
 		}
 		if !slices.Contains(said, why) {
 			said = append(said, why)

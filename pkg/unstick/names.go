@@ -61,7 +61,7 @@ func forms(c *explain.Cause) []string {
 		all = append(all, text)
 	}
 	object := fmt.Sprintf("%s %s %q %s", at.Resource.GroupVersionResource, at.Namespace, at.Name, at.UID)
-	return append(all, short(object), short(object, c.Summary))
+	return append(all, short(object), short(object, c.Summary.String()))
 }
 
 func kindOf(c *explain.Cause) string { return strings.ToLower(c.Object.Resource.Kind) }

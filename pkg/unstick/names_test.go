@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -20,11 +21,11 @@ import (
 
 // of is a cause of an object with the ways out.
 func of(id string, at graph.Identity, ways ...explain.Remedy) *explain.Cause {
-	return &explain.Cause{Kind: explain.Kind{ID: id}, Object: at, Verdict: explain.Stuck, Summary: id + " of " + at.Name, Remedies: ways}
+	return &explain.Cause{Kind: explain.Kind{ID: id}, Object: at, Verdict: explain.Stuck, Summary: say.Plain(id + " of " + at.Name), Remedies: ways}
 }
 
 func saying(c *explain.Cause, summary string) *explain.Cause {
-	c.Summary = summary
+	c.Summary = say.Plain(summary)
 	return c
 }
 
@@ -122,7 +123,7 @@ func chosen(report *explain.Report, picked []unstick.Picked, err error) string {
 // A number means what it stood for on the screen: it is another cause's by now, and is not taken for that.
 func TestScreen(t *testing.T) {
 	operator, guard := identity("operator"), identity("guard")
-	scale := explain.Remedy{Risk: explain.Safe, Effect: "scale it up", Action: explain.Action{Operation: new(remedy.ScaleOf(operator, remedy.Replicas{Wanted: 1}))}}
+	scale := explain.Remedy{Risk: explain.Safe, Effect: say.Plain("scale it up"), Action: explain.Action{Operation: new(remedy.ScaleOf(operator, remedy.Replicas{Wanted: 1}))}}
 	drop := way(explain.Safe, "drop")
 	one := []*explain.Cause{of("fin-dead", operator, way(explain.Safe, ""), scale)}
 	two := []*explain.Cause{of("other", identity("o"), way(explain.Safe, "o")), of("fin-dead", operator, scale)}
@@ -167,7 +168,7 @@ func TestWayOfMany(t *testing.T) {
 	alike := func(names ...string) *explain.Cause {
 		var ways []explain.Remedy
 		for _, name := range names {
-			ways = append(ways, explain.Remedy{Risk: explain.Safe, Effect: "do it", Action: explain.Action{Operation: new(remedy.DeleteOf(identity(name), metav1.DeleteOptions{}))}})
+			ways = append(ways, explain.Remedy{Risk: explain.Safe, Effect: say.Plain("do it"), Action: explain.Action{Operation: new(remedy.DeleteOf(identity(name), metav1.DeleteOptions{}))}})
 		}
 		return of("it", identity("at"), ways...)
 	}

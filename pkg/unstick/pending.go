@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -38,7 +39,11 @@ func (l *Look) pending(c *explain.Cause) (now, later []*explain.Remedy) {
 		if !known || !concerned.Has(n) {
 			continue
 		}
-		r := &explain.Remedy{Risk: explain.Safe, Effect: collected(step.Reason), Action: actionOf(step.Op())}
+		effect := say.Of(wouldCollect)
+		if step.Reason != "" {
+			effect = effect.And(collectedFor, step.Reason)
+		}
+		r := &explain.Remedy{Risk: explain.Safe, Effect: effect, Action: actionOf(step.Op())}
 		if l.follows(n, touched) {
 			later = append(later, r)
 		} else {

@@ -140,7 +140,7 @@ type Write struct {
 
 // change is the write as it is made and kept.
 func (w *Write) change() *change.Change {
-	return &change.Change{Op: w.Op, Cause: w.Cause.ID, Why: w.Remedy.Effect, Risk: w.Risk, Temporary: w.Temporary(), Lets: w.Lets}
+	return &change.Change{Op: w.Op, Cause: w.Cause.ID, Why: w.Remedy.Effect.String(), Risk: w.Risk, Temporary: w.Temporary(), Lets: w.Lets}
 }
 
 // consents are what agreeing to a change agrees to: it, and what follows it, each at its risk, and each object that it frees besides.

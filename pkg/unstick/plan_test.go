@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -18,7 +19,7 @@ import (
 
 // way is a remedy with an operation on the object of the name, or without one.
 func way(risk explain.Risk, name string, but ...func(*explain.Remedy)) explain.Remedy {
-	r := explain.Remedy{Risk: risk, Effect: "do " + name}
+	r := explain.Remedy{Risk: risk, Effect: say.Plain("do " + name)}
 	if name != "" {
 		r.Operation = new(remedy.DeleteOf(identity(name), metav1.DeleteOptions{}))
 	}
@@ -66,7 +67,7 @@ func TestChoose(t *testing.T) {
 		},
 		"of another cause":          {remedies: []explain.Remedy{way(explain.Safe, "a")}, options: unstick.Options{Picked: []unstick.Picked{{Name: unstick.Name{ID: "other"}}}}, allow: explain.Safe, want: "NotChosen"},
 		"of this cause":             {remedies: []explain.Remedy{way(explain.Safe, "a")}, options: unstick.Options{Picked: []unstick.Picked{{Name: unstick.Name{ID: "it", Object: "configmap/at"}}}}, allow: explain.Safe, want: "1: a safe"},
-		"one way for many objects":  {remedies: []explain.Remedy{way(explain.Safe, "a"), {Risk: explain.Safe, Effect: "do a", Action: explain.Action{Operation: new(remedy.DeleteOf(identity("b"), metav1.DeleteOptions{}))}}}, allow: explain.Safe, want: "1: a b safe"},
+		"one way for many objects":  {remedies: []explain.Remedy{way(explain.Safe, "a"), {Risk: explain.Safe, Effect: say.Plain("do a"), Action: explain.Action{Operation: new(remedy.DeleteOf(identity("b"), metav1.DeleteOptions{}))}}}, allow: explain.Safe, want: "1: a b safe"},
 		"the same change only once": {remedies: []explain.Remedy{way(explain.Safe, "a"), way(explain.Safe, "a")}, allow: explain.Safe, want: "1: a safe"},
 	} {
 		c := &explain.Cause{Kind: explain.Kind{ID: "it"}, Object: identity("at"), Verdict: explain.Stuck, Remedies: test.remedies}
@@ -103,7 +104,7 @@ func describe(c *unstick.Choice) string {
 		text += " " + w.Op.Object.Name
 	}
 	if text += " " + string(c.Risk); len(c.Writes[0].Then) > 0 {
-		text += ", then " + c.Writes[0].Then[0].Effect
+		text += ", then " + c.Writes[0].Then[0].Effect.String()
 	}
 	return text
 }
@@ -111,7 +112,7 @@ func describe(c *unstick.Choice) string {
 // A change of an object that is denied to the caller waits until that is not so any more; one of another object does not.
 func TestDeniedToTheCaller(t *testing.T) {
 	change := func(name string) explain.Remedy {
-		return explain.Remedy{Risk: explain.Safe, Effect: "do " + name, Action: explain.Action{Operation: new(remedy.PatchOf(identity(name), remedy.Remove("/metadata/finalizers/0")))}}
+		return explain.Remedy{Risk: explain.Safe, Effect: say.Plain("do " + name), Action: explain.Action{Operation: new(remedy.PatchOf(identity(name), remedy.Remove("/metadata/finalizers/0")))}}
 	}
 	for _, test := range []struct {
 		kind explain.Kind

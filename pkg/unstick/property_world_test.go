@@ -18,6 +18,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"pgregory.net/rapid"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/internal/testapi"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -371,7 +372,7 @@ func (e *explaining) follow(n graph.Node, chain []explain.Link, x *explain.Expla
 		case e.pending(n):
 			add(f, e.cause("gc-absent", finding.Waits, graph.Identity{}, explain.Stuck, func() []explain.Remedy {
 				op := remedy.Op{Verb: remedy.Collect, Object: graph.Identity{Namespace: "s"}}
-				return []explain.Remedy{{Risk: explain.Safe, Effect: "collect", Action: explain.Action{Operation: &op}}}
+				return []explain.Remedy{{Risk: explain.Safe, Effect: say.Plain("collect"), Action: explain.Action{Operation: &op}}}
 			}))
 		}
 	}
@@ -414,7 +415,7 @@ func (e *explaining) refusal(guard graph.Identity, paths []string) *explain.Caus
 			}
 		}
 		op := remedy.PatchOf(guard, steps...).TakenBack(whole.Object)
-		return []explain.Remedy{{Risk: explain.Disruptive, Effect: "pass", Temporary: true, Action: explain.Action{Operation: &op}}}
+		return []explain.Remedy{{Risk: explain.Disruptive, Effect: say.Plain("pass"), Temporary: true, Action: explain.Action{Operation: &op}}}
 	})
 }
 
@@ -444,7 +445,7 @@ func (e *explaining) finalizer(n graph.Node, whole *unstructured.Unstructured, f
 			return e.cause("fin-slow "+f, finding.Waits, at, explain.Progressing, func() []explain.Remedy { return nil })
 		}
 		op := remedy.ScaleOf(at, remedy.Replicas{Current: replicas, Wanted: 1})
-		ways = []explain.Remedy{{Risk: explain.Safe, Effect: "scale", Action: explain.Action{Operation: &op}}}
+		ways = []explain.Remedy{{Risk: explain.Safe, Effect: say.Plain("scale"), Action: explain.Action{Operation: &op}}}
 	} else if text(whole, "status", "phase") == "draining" {
 		return e.cause("fin-slow "+f, finding.Waits, at, explain.Progressing, func() []explain.Remedy { return nil })
 	}
@@ -462,20 +463,20 @@ func (e *explaining) removal(n graph.Node, whole *unstructured.Unstructured, f s
 		return nil
 	}
 	op = op.TakenBack(whole.Object)
-	way := explain.Remedy{Risk: explain.Dangerous, Effect: "remove " + f, Action: explain.Action{Operation: &op}}
+	way := explain.Remedy{Risk: explain.Dangerous, Effect: say.Plain("remove " + f), Action: explain.Action{Operation: &op}}
 	volume := e.server.Object(refTo("volume", "v"+n.Object().Name))
 	policy := text(volume, "spec", "persistentVolumeReclaimPolicy")
 	if n.Resource().Kind != "PersistentVolumeClaim" || volume == nil || policy == "Retain" || text(volume, "spec", "claimRef", "uid") != string(n.UID()) {
 		return []explain.Remedy{way}
 	}
-	way.Effect += " and the data"
+	way.Effect = way.Effect.Then(say.Plain(" and the data"))
 	way.Loss = []remedy.Loss{{Kind: remedy.LosesData, Object: idOf(volume)}}
 	if policy != "Delete" {
 		return []explain.Remedy{way}
 	}
 	way.Kept = explain.Disruptive
 	keep := remedy.RetainOf(idOf(volume), policy)
-	return []explain.Remedy{{Risk: explain.Safe, Keeps: true, Effect: "keep the data of " + volume.GetName(), Action: explain.Action{Operation: &keep}}, way}
+	return []explain.Remedy{{Risk: explain.Safe, Keeps: true, Effect: say.Plain("keep the data of " + volume.GetName()), Action: explain.Action{Operation: &keep}}, way}
 }
 
 // plain is a value as JSON has it.

@@ -76,7 +76,7 @@ func (l *Look) waiting(c *explain.Cause) waiting {
 		for _, f := range o.Findings {
 			link := explain.Link{Object: o.Object}
 			if last := len(f.Chain) - 1; last >= 0 && f.Cause == c {
-				if link = f.Chain[last]; last > 0 && link.Object == c.Object && link.Because == c.Summary { // the cause itself
+				if link = f.Chain[last]; last > 0 && link.Object == c.Object && link.Because.Equal(c.Summary) { // the cause itself
 					link = f.Chain[last-1]
 				}
 			}

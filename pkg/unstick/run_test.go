@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -32,7 +33,7 @@ var dangerous = &unstick.Options{Allow: explain.Dangerous}
 func webhook() lock {
 	op := remedy.PatchOf(identity("lock"), remedy.Replace("/webhooks/0/failurePolicy", "Ignore"))
 	op.Back = new(remedy.PatchOf(identity("lock"), remedy.Replace("/webhooks/0/failurePolicy", "Fail")))
-	return lock{kind: explain.Kind{ID: "adm-webhook-dead"}, remedy: explain.Remedy{Risk: explain.Disruptive, Effect: "pass over", Temporary: true, Action: explain.Action{Operation: &op}}}
+	return lock{kind: explain.Kind{ID: "adm-webhook-dead"}, remedy: explain.Remedy{Risk: explain.Disruptive, Effect: say.Plain("pass over"), Temporary: true, Action: explain.Action{Operation: &op}}}
 }
 
 func journal(t *testing.T) *change.Journal {

@@ -3,6 +3,7 @@
 package unstick
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -261,7 +263,7 @@ func (l *Look) keeps(keep []*explain.Remedy, c *explain.Cause, way []*explain.Re
 		kept := func(r *explain.Remedy) bool { return r.Operation.Object.UID == s.Volume.UID }
 		if s.Volume.Name != "" && going(s) && !slices.ContainsFunc(keep, kept) {
 			retain := actionOf(remedy.RetainOf(s.Volume, s.policy))
-			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: keepData(s), Action: retain})
+			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: say.Of(keepData, s.Volume.Name, cmp.Or(s.Size, unknownSize)), Action: retain})
 		}
 	}
 	return keep

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -107,7 +108,7 @@ func owned(text string, unlisted ...string) *unstick.Look {
 		}
 	}
 	op := remedy.PatchOf(stuck, remedy.Test("/metadata/finalizers/0", "x.io/hold"), remedy.Remove("/metadata/finalizers/0"))
-	c := &explain.Cause{Object: stuck, Verdict: explain.Stuck, Remedies: []explain.Remedy{{Risk: explain.Safe, Effect: "end it", Action: explain.Action{Operation: &op}}}}
+	c := &explain.Cause{Object: stuck, Verdict: explain.Stuck, Remedies: []explain.Remedy{{Risk: explain.Safe, Effect: say.Plain("end it"), Action: explain.Action{Operation: &op}}}}
 	report := &explain.Report{Causes: []*explain.Cause{c}, Objects: []explain.Explanation{{Object: stuck, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c, Chain: []explain.Link{{Object: stuck, Finalizer: "x.io/hold"}}}}}}}
 	namespaces := &graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
 	for _, name := range []string{"s", "t"} {
@@ -166,7 +167,7 @@ func TestOwnedData(t *testing.T) {
 func starting(l *unstick.Look) *unstick.Look {
 	deployments := graph.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Kind: "Deployment", Namespaced: true}
 	op := remedy.ScaleOf(graph.Identity{Resource: deployments, Namespace: "s", Name: "operator", UID: "operator"}, remedy.Replicas{Wanted: 1})
-	l.Report.Causes[0].Remedies = []explain.Remedy{{Risk: explain.Safe, Effect: "start it", Action: explain.Action{Operation: &op}}}
+	l.Report.Causes[0].Remedies = []explain.Remedy{{Risk: explain.Safe, Effect: say.Plain("start it"), Action: explain.Action{Operation: &op}}}
 	l.Report.Causes[0].Controller = &explain.Controller{}
 	return l
 }

@@ -3,8 +3,9 @@
 package unstick
 
 import (
-	"cmp"
 	"fmt"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 )
 
 func noPick(e *NoPickError) string {
@@ -31,14 +32,9 @@ func moved(e *MovedError) string {
 	return "the cause has no such way out any more"
 }
 
-// collected says what a write of the garbage collector is for.
-func collected(reason string) string {
-	if reason == "" {
-		return "the garbage collector would do this"
-	}
-	return "the garbage collector would do this: " + reason
-}
-
-func keepData(s *Stake) string {
-	return fmt.Sprintf("keep the data: retain the volume %s (%s)", s.Volume.Name, cmp.Or(s.Size, "of unknown size"))
-}
+const (
+	wouldCollect say.Word = "the garbage collector would do this"
+	collectedFor say.Word = ": %s"
+	keepData     say.Word = "keep the data: retain the volume %s (%s)"
+	unknownSize  say.Word = "of unknown size"
+)

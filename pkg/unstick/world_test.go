@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -119,7 +120,7 @@ func (w *world) look(context.Context) (*unstick.Look, error) {
 				return &explain.Cause{Kind: manual, Object: identity(name), Verdict: explain.Stuck}
 			})
 			op := remedy.PatchOf(identity(name), remedy.Test("/metadata/finalizers/0", finalizer), remedy.Remove("/metadata/finalizers/0"))
-			c.Remedies = append(c.Remedies, explain.Remedy{Risk: explain.Dangerous, Effect: "remove " + finalizer, Action: explain.Action{Operation: &op}})
+			c.Remedies = append(c.Remedies, explain.Remedy{Risk: explain.Dangerous, Effect: say.Plain("remove " + finalizer), Action: explain.Action{Operation: &op}})
 			e.Findings = append(e.Findings, explain.Finding{Cause: c})
 		}
 		report.Objects = append(report.Objects, e)

@@ -139,9 +139,9 @@ type Way struct {
 	// Op is the change, nil for none; Look is what a person looks at instead, nil for nothing.
 	Op   *remedy.Op
 	Look *remedy.Look
-	Loss []Loss
+	Loss []remedy.Loss
 	// Data is lost as well, but where the way Keeps it: what keeps it comes before. nil for none.
-	Data *Loss
+	Data *remedy.Loss
 	Kept bool
 	// Blind: what else is lost is not known, or cannot be named.
 	Blind bool
@@ -156,17 +156,11 @@ type Way struct {
 	Slot string
 }
 
-// Loss is something that a way out loses or leaves behind.
-type Loss struct {
-	remedy.Loss
-	Says say.Text
-}
-
 // Lost is a loss of an object, or about one.
 //
 //go:noinline
-func Lost(kind remedy.LossKind, at graph.Identity, w string, args ...any) []Loss {
-	return []Loss{{remedy.Loss{Kind: kind, Object: at}, say.Of(w, args...)}}
+func Lost(kind remedy.LossKind, at graph.Identity, w string, args ...any) []remedy.Loss {
+	return []remedy.Loss{{Kind: kind, Object: at, What: say.Of(w, args...)}}
 }
 
 // Does is a way out that is a change.

@@ -276,7 +276,7 @@ func (f *Facts) Future(n graph.Node) []finding.Blocker {
 
 // RemoveFinalizer removes a finalizer from its object, as long as it is at the index at which it was seen. loss is what
 // its controller does not clean up then.
-func RemoveFinalizer(m Mark, loss []finding.Loss) finding.Way {
+func RemoveFinalizer(m Mark, loss []remedy.Loss) finding.Way {
 	at := fmt.Sprintf("/metadata/finalizers/%d", m.Index)
 	way := finding.Does(remedy.PatchOf(m.Identity(), remedy.Test(at, m.Key), remedy.Remove(at)), ByHand)
 	way.Risk, way.Loss = finding.Dangerous, loss

@@ -171,7 +171,7 @@ func (j *judgement) removal(of finding.Kind) finding.Way {
 	}
 	loss := finding.Lost(remedy.Leaks, graph.Identity{}, LostCleanup)
 	if known != "" {
-		loss[0].Says = say.Plain(known)
+		loss[0].What = say.Plain(known)
 	}
 	way := rules.RemoveFinalizer(j.n, loss)
 	switch {

@@ -135,7 +135,7 @@ func running(n graph.Node, names []string) []finding.Fact {
 // force removes a pod's object without asking its kubelet.
 func force(n graph.Node, leaks say.Text) finding.Way {
 	way := finding.Does(remedy.DeleteOf(n.Identity(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), RemoveFromAPI)
-	way.Loss = []finding.Loss{{Loss: remedy.Loss{Kind: remedy.Leaks, Object: n.Identity()}, Says: leaks}}
+	way.Loss = []remedy.Loss{{Kind: remedy.Leaks, Object: n.Identity(), What: leaks}}
 	return way
 }
 

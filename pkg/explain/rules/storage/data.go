@@ -17,14 +17,14 @@ import (
 // stored says what happens to the data of a claim when that is deleted.
 type stored struct {
 	// lost is what is lost, nil when that is nothing.
-	lost *finding.Loss
+	lost *remedy.Loss
 	// keep retains the volume, nil when it is kept anyway, or that is not known.
 	keep *finding.Way
 }
 
 // unknown is data of which it is not known whether it is lost.
 func unknown() stored {
-	return stored{lost: &finding.Loss{Loss: remedy.Loss{Kind: remedy.LosesData, Unsure: true}, Says: say.Of(LostUnknown)}}
+	return stored{lost: &remedy.Loss{Kind: remedy.LosesData, Unsure: true, What: say.Of(LostUnknown)}}
 }
 
 // dataOf finds out what is lost with a claim: nothing when it has no volume, or one whose reclaim policy is Retain.
@@ -57,7 +57,7 @@ func dataOn(volume *unstructured.Unstructured) stored {
 		if volume.GetDeletionTimestamp() != nil {
 			keep.Effect = say.Of(KeepBehind, at, known)
 		}
-		return stored{lost: &finding.Loss{Loss: remedy.Loss{Kind: remedy.LosesData, Object: at, Size: size}, Says: say.Of(LostData, cmp.Or(size, AllOf), at)}, keep: &keep}
+		return stored{lost: &remedy.Loss{Kind: remedy.LosesData, Object: at, Size: size, What: say.Of(LostData, cmp.Or(size, AllOf), at)}, keep: &keep}
 	case policy == "":
 		return unknown()
 	}

@@ -19,7 +19,7 @@ import (
 const mostExempted = 2 * evidence.MaxShown
 
 // unguards is the loss of what webhooks or policies do; in says where or how long.
-func unguards(what, in say.Word) []finding.Loss {
+func unguards(what, in say.Word) []remedy.Loss {
 	return finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, what, in)
 }
 
