@@ -290,15 +290,11 @@ func detached(id graph.Identity) graph.Identity {
 }
 
 // dangling reports a reference to an owner that the garbage collector treats as
-// absent. That an object's owner is gone while it is being deleted is how
-// deletions go; that the owner never was where the reference says is not.
+// absent. It is why an object goes that is being deleted, or how its deletion goes.
 func (c *checker) dangling(s *subject, rule string) {
 	severity := Warning
 	switch s.fate {
 	case terminating:
-		if rule == OwnerAbsent || rule == UIDMismatch {
-			return
-		}
 		severity = Info
 	case deleted, stripped:
 		severity = Error

@@ -124,7 +124,7 @@ func (c *cluster) expect(item graph.Object) []string {
 			if outcome == "terminating" {
 				continue
 			}
-		case rule == "" || outcome == "terminating" && (rule == "owner-absent" || rule == "uid-mismatch"):
+		case rule == "":
 			continue
 		}
 		found = append(found, fmt.Sprintf("%s %s %s[%d]", severity, rule, item.Identity(), i))

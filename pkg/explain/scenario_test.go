@@ -20,6 +20,7 @@ import (
 //
 //	ConfigMap/s/a: Stuck fin-absent@a*1        an object, its verdict, its causes: the kind, the
 //	                                           object's name, and how many objects that holds up
+//	ConfigMap/s/a: it fits ...                 why the garbage collector may have deleted it
 //	fin-absent at ConfigMap/s/a: ...           a cause
 //	    safe: ...                              what can be done, at what risk
 //	        kubectl ...

@@ -10,11 +10,15 @@ import (
 
 // What explain says itself. What rules find is said in their packages.
 const (
-	notTerminated say.Word = "it is not being deleted"
-	andMore       say.Word = "and %d more like it"
-	unexamined    say.Word = "who removes the finalizers of %s beyond the first %d: it has %d"
-	undeleted     say.Word = "%s, which is not being deleted"
-	unreadable    say.Word = "it cannot be read: %s"
+	notTerminated  say.Word = "it is not being deleted"
+	andMore        say.Word = "and %d more like it"
+	unexamined     say.Word = "who removes the finalizers of %s beyond the first %d: it has %d"
+	undeleted      say.Word = "%s, which is not being deleted"
+	unreadable     say.Word = "it cannot be read: %s"
+	ownerReplaced  say.Word = "it fits that the garbage collector deleted it: %s names %s with the UID of one that was there before"
+	ownerElsewhere say.Word = "it fits that the garbage collector deleted it: %s names %s, which is in another namespace"
+	ownerGone      say.Word = "it fits that the garbage collector deleted it: %s names %s, which does not exist"
+	saveFirst      say.Word = ". A deletion cannot be taken back: save the object first"
 	// sentByYou is where a refusal is shown that says nothing of the object.
 	sentByYou = "when you send it"
 )

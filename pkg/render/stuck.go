@@ -31,6 +31,7 @@ type StuckObject struct {
 	Object  ObjectReference `json:"object"`
 	Verdict string          `json:"verdict"`
 	Since   *metav1.Time    `json:"since,omitempty"`
+	Why     string          `json:"why,omitempty"`
 	Chain   []StuckLink     `json:"chain"`
 	Causes  []StuckCause    `json:"causes"`
 }
@@ -145,7 +146,7 @@ func NewStuckReport(s *graph.Snapshot, report *explain.Report) *StuckReport {
 
 func newStuckObject(o explain.Explanation, causes map[*explain.Cause]StuckCause) StuckObject {
 	object := StuckObject{
-		Object: NewObjectReference(o.Object), Verdict: string(o.Verdict), Chain: []StuckLink{}, Causes: []StuckCause{},
+		Object: NewObjectReference(o.Object), Verdict: string(o.Verdict), Why: o.Why, Chain: []StuckLink{}, Causes: []StuckCause{},
 	}
 	if !o.Since.IsZero() {
 		object.Since = &metav1.Time{Time: o.Since.UTC()}

@@ -112,6 +112,9 @@ func colorOf(verdict explain.Verdict) color {
 // verdict writes the answer for a single object.
 func (t *StuckText) verdict(o explain.Explanation) {
 	fmt.Fprintf(t.out, "%s: %s\n", t.Style.paint(string(o.Verdict), colorOf(o.Verdict)), printable(o.Object.String()+t.since(o)))
+	if o.Why != "" {
+		t.line("  %s", o.Why)
+	}
 	switch {
 	case o.Verdict == explain.NotTerminating && !o.Remade():
 		t.line("  it is not being deleted: no DELETE reached it, or it was refused")
