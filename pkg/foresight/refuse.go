@@ -306,7 +306,39 @@ func (s *Sight) Saved() []graph.Identity {
 			delete(saved, service.Object.UID)
 		}
 	}
+	s.withUsers(saved)
 	return slices.SortedFunc(maps.Values(saved), graph.Identity.Compare)
+}
+
+// withUsers adds what uses the objects, and what uses that, which has to go with them: a controller waits until nothing does. An object of which a
+// user gets stuck is none.
+func (s *Sight) withUsers(saved map[types.UID]graph.Identity) {
+	for uid := range maps.Clone(saved) {
+		users := map[types.UID]graph.Identity{}
+		if !s.freed(uid, users) {
+			delete(saved, uid)
+			continue
+		}
+		maps.Copy(saved, users)
+	}
+}
+
+// freed reports whether all finalizers of an object, and of what uses it, are removed when these go first, and notes the users.
+func (s *Sight) freed(uid types.UID, users map[types.UID]graph.Identity) bool {
+	for _, service := range s.of[uid] {
+		if service.outlook(true) > Expected {
+			return false
+		}
+		for _, user := range service.users {
+			if _, seen := users[user.UID]; seen {
+				continue
+			}
+			if users[user.UID] = user; !s.freed(user.UID, users) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // CertainlyBreaks reports whether something outside the plan stops working with it, for certain.

@@ -52,6 +52,8 @@ type Service struct {
 	// needs are objects that go and that have to be there as long as the object is, if
 	// it is Early.
 	needs []types.UID
+	// users are what uses the object, all of which goes.
+	users []graph.Identity
 	// tangled: in no order are they.
 	tangled bool
 }
@@ -137,7 +139,7 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	default:
 		s.Outlook, s.Why = Unclear, unknownService{finalizer, a.Why}
 	}
-	if a.Is == controllers.Unclear {
+	if a.Is == controllers.Unclear && !l.eachLoses(&s, n, a) {
 		l.maybe(&s, n, a)
 	}
 	l.lacks(&s, n)
@@ -158,6 +160,48 @@ func (l *looker) maybe(s *Service, n graph.Node, a *controllers.Answer) {
 	}
 }
 
+// eachLoses reports whether one of several workloads that work is the controller of a finalizer, and each is to lose something: which it is
+// does not matter then.
+func (l *looker) eachLoses(s *Service, n graph.Node, a *controllers.Answer) bool {
+	equals := a.Equals()
+	var names []string
+	var needs []types.UID
+	before := true
+	for i := range equals {
+		w := equals[i].Workload
+		if l.loses(n, w).kind == ofNothing {
+			return false
+		}
+		names, needs = append(names, w.ID().String()), append(needs, l.needs(n, w)...)
+		before = before && l.order.lost(n, w, func() []string { return l.grantsThatGo(w, n) }).kind != ofNothing
+	}
+	if len(equals) == 0 {
+		return false
+	}
+	s.Doomed, s.Early, s.needs, s.first = true, true, needs, oneWorks{s.Finalizer, names}
+	s.Outlook, s.Why = Racing, unlessFirst{eachLoses{s.Finalizer, names}}
+	if before {
+		s.Outlook, s.Why = Stuck, stuckBy{eachLoses{s.Finalizer, names}}
+	}
+	return true
+}
+
+// used looks for what uses an object whose controller waits until nothing does. With what uses it it can go first, if all of that goes.
+func (l *looker) used(s *Service, n graph.Node, a *controllers.Answer, does works) {
+	users, all := l.now.finder.Users(n, a.Search)
+	if !all || slices.ContainsFunc(users, func(u controllers.User) bool { return !l.going[u.UID()] }) {
+		s.whenever(Unclear, uncheckedUse{does})
+		return
+	}
+	s.first, s.Why = unused{does}, unused{does}
+	for _, u := range users {
+		s.users = append(s.users, u.Identity())
+	}
+	if len(users) > 0 {
+		s.worsen(Unclear, usedBy{does, users[0].Identity()})
+	}
+}
+
 // served is a finalizer whose controller works now, and is to lose something.
 func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss deprivation) {
 	does, used := works{finalizer: s.Finalizer, by: s.By}, false
@@ -168,7 +212,7 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss de
 	}
 	s.first, s.Why = does, does
 	if used {
-		s.whenever(Unclear, uncheckedUse{does})
+		l.used(s, n, a, does)
 	}
 	var first deprivation
 	if loss.kind != ofNothing {

@@ -27,6 +27,18 @@ type (
 		by        graph.Identity // without a name for one outside the cluster, who renews a lease
 		when      string
 	}
+	// unused is works where nothing uses the object, and usedBy where something does that goes as well.
+	unused struct{ works }
+	usedBy struct {
+		works
+		user graph.Identity
+	}
+	// oneWorks: one of several that work is its controller. eachLoses: and each goes, or loses something.
+	oneWorks struct {
+		finalizer string
+		among     []string
+	}
+	eachLoses oneWorks
 	// uncheckedUse is works where the condition was not looked at, bySchedule where the controller is a CronJob.
 	uncheckedUse struct{ works }
 	bySchedule   struct{ works }

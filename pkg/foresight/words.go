@@ -31,6 +31,20 @@ func (w works) words() string {
 	return said
 }
 
+func (w unused) words() string { return w.works.words() + "; nothing uses it" }
+
+func (w usedBy) words() string {
+	return fmt.Sprintf("%s; %s uses it, and must be deleted before", w.works.words(), w.user)
+}
+
+func (w oneWorks) words() string {
+	return fmt.Sprintf("one of %s removes the finalizer %s; all work", strings.Join(w.among, ", "), w.finalizer)
+}
+
+func (w eachLoses) words() string {
+	return fmt.Sprintf("%s, one of which must remove the finalizer %s, are deleted, or lose what they need", strings.Join(w.among, ", "), w.finalizer)
+}
+
 func (w uncheckedUse) words() string {
 	return w.works.words() + "; whether that is so was not checked"
 }

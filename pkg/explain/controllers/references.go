@@ -220,6 +220,15 @@ func (f *references) UsersOf(n graph.Node, s *Search) (users []User, unread []st
 	return users, unread
 }
 
+// Users returns the objects that use one, as UsersOf does, and whether these are all, by what the catalogue says of who uses it.
+func (f *references) Users(n graph.Node, s *Search) (users []User, all bool) {
+	if s.asked >= maxUsed || len(relations(s)) == 0 {
+		return nil, false
+	}
+	users, unread := f.UsersOf(n, s)
+	return users, len(unread) == 0
+}
+
 const (
 	// maxUserTypes bounds the types that are read for the users of an object, and maxUsed
 	// the objects with one finalizer for which they are.
