@@ -78,6 +78,7 @@ external-secrets.io/v1                  SecretStore                      secrets
 gateway.networking.k8s.io/v1            HTTPRoute                        httproutes                        namespaced
 gateway.networking.k8s.io/v1            GatewayClass                     gatewayclasses                    cluster
 gateway.networking.k8s.io/v1            Gateway                          gateways                          namespaced
+postgresql.cnpg.io/v1                   Database                         databases                         namespaced
 kueue.x-k8s.io/v1beta1                  ResourceFlavor                   resourceflavors                   cluster
 kueue.x-k8s.io/v1beta1                  ClusterQueue                     clusterqueues                     cluster
 karpenter.k8s.aws/v1                    EC2NodeClass                     ec2nodeclasses                    cluster

@@ -66,6 +66,8 @@ type Entry struct {
 	// Workloads are the places where the controller usually runs: any one of
 	// them does.
 	Workloads []Workload
+	// Indirect: what removes it is in no workload, and the Workloads only keep that running.
+	Indirect bool
 	// Helpers have to run as well, or the controller gets nowhere.
 	Helpers []Workload
 	Leases  []Lease

@@ -276,6 +276,7 @@ func (l *looker) unserved() []Break {
 		for _, n := range p.of {
 			a := l.now.finder.Find(n, p.finalizer, finalizers.Metadata)
 			servers, certain := servers(a)
+			certain = certain && !indirect(a)
 			for _, by := range servers {
 				if what := l.loses(n, by); what.kind != ofNothing {
 					k := loss{by.ID(), what, p.kind, certain}
@@ -300,6 +301,11 @@ func (l *looker) unserved() []Break {
 		all = append(all, Break{k.by, why, k.certain})
 	}
 	return all
+}
+
+// indirect reports whether the workloads only keep running what removes the finalizer: that may work on when they go.
+func indirect(a *controllers.Answer) bool {
+	return slices.ContainsFunc(a.Known, func(m finalizers.Match) bool { return m.Indirect })
 }
 
 // servers returns the workloads that serve a finalizer, or may, whatever state they are in:

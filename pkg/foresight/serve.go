@@ -220,6 +220,9 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss de
 	}
 	switch {
 	case loss.kind == ofNothing:
+	case indirect(a):
+		s.Doomed = true
+		s.worsen(Unclear, unlessFirst{controllerLoses{s.Finalizer, s.By, loss, false}})
 	case first.kind != ofNothing:
 		s.Doomed, s.Outlook, s.Why = true, Stuck, stuckBy{controllerLoses{s.Finalizer, s.By, first, true}}
 	case l.podsFirst(n, a.By.Workload):
