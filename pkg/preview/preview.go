@@ -260,7 +260,8 @@ func makeOn(ctx context.Context, j *Job, w World, server *simulator.Server) (*Pl
 		if wave > 0 {
 			g = graph.New(server.Snapshot())
 		}
-		return gc.New(server, g, gc.Options{}), nil
+		// What another tool deletes the cluster's own garbage collector collects.
+		return gc.New(server, g, gc.Options{SeesAll: w.ControllerManager && len(j.Barriers) > 0}), nil
 	})
 	if err != nil {
 		return nil, err

@@ -64,6 +64,7 @@ func (r *Report) foreseen(w *World) {
 	if p.Tool == "helm" && slices.ContainsFunc(p.Targets(), func(id graph.Identity) bool { return slices.Contains(s.Refused(), id.UID) }) {
 		p.Open = append(p.Open, Open{Cause: Refused})
 	}
+	r.stay()
 	going := r.Preview.Going()
 	for _, id := range p.wanted {
 		if going[id.UID] {
@@ -75,6 +76,34 @@ func (r *Report) foreseen(w *World) {
 	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.delivers(&r) })
 	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
 	r.Fails = r.Sticks() || slices.ContainsFunc(p.Open, func(o Open) bool { return o.Cause == Wanted }) || s.Sticks(false) || s.CertainlyBreaks()
+}
+
+// stay has what is deleted only with an owner that gets stuck just stay, as long as its owner does.
+func (r *Report) stay() {
+	results, targets := map[types.UID]gc.Result{}, map[types.UID]bool{}
+	outcomes := r.Preview.Report.Outcomes
+	for i := range outcomes {
+		results[outcomes[i].Object.UID] = outcomes[i].Result
+	}
+	for _, id := range r.Targets() {
+		targets[id.UID] = true
+	}
+	stays := map[types.UID]bool{}
+	for again := true; again; {
+		again = false
+		for i := range outcomes {
+			o := &outcomes[i]
+			n, known := r.Preview.Graph.Node(o.Object.UID)
+			if !known || o.Result != gc.Unknown || targets[n.UID()] {
+				continue
+			}
+			if slices.ContainsFunc(n.Owners(), func(ref graph.Reference) bool {
+				return ref.State == graph.Solid && (results[ref.UID] == gc.Remaining || stays[ref.UID])
+			}) {
+				o.Result, o.Reason, stays[n.UID()], again = gc.Untouched, "", true, true
+			}
+		}
+	}
 }
 
 // delivers reports whether an object comes back with what is removed, or with what goes by that, and so does not.
