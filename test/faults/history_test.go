@@ -189,10 +189,7 @@ type write struct {
 	Stage, Verb, UserAgent, RequestURI string
 	ObjectRef                          struct{ Resource, Namespace, Name string }
 	ResponseStatus                     struct{ Code int }
-	RequestObject                      struct {
-		Preconditions struct{ UID, ResourceVersion string }
-		Metadata      struct{ UID, ResourceVersion string }
-	}
+	RequestObject                      json.RawMessage
 }
 
 // String names it.
@@ -203,12 +200,27 @@ func (w *write) String() string {
 // preconditions returns for which object it was meant, and for which of its versions; 0
 // for any.
 func (w *write) preconditions() (types.UID, uint64) {
-	stated := w.RequestObject.Preconditions
-	if w.Verb == "patch" {
-		stated = w.RequestObject.Metadata
+	var options struct {
+		Preconditions struct{ UID, ResourceVersion string }
 	}
-	at, _ := strconv.ParseUint(stated.ResourceVersion, 10, 64)
-	return types.UID(stated.UID), at
+	var steps []struct{ Op, Path, Value string }
+	if w.Verb == "patch" {
+		_ = json.Unmarshal(w.RequestObject, &steps) // values that are no strings are left out
+	} else {
+		_ = json.Unmarshal(w.RequestObject, &options) // without a body there are no preconditions
+	}
+	uid, at := options.Preconditions.UID, options.Preconditions.ResourceVersion
+	for _, step := range steps {
+		switch {
+		case step.Op != "test":
+		case step.Path == "/metadata/uid":
+			uid = step.Value
+		case step.Path == "/metadata/resourceVersion":
+			at = step.Value
+		}
+	}
+	version, _ := strconv.ParseUint(at, 10, 64)
+	return types.UID(uid), version
 }
 
 // writesIn returns the accepted writes of the plugin, dry runs left out.
