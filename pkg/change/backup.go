@@ -71,9 +71,12 @@ func (p *Plan) concerned() []graph.Identity {
 }
 
 // Secrets is how many Secrets a plan takes away or changes.
-func (p *Plan) Secrets() int {
+func (p *Plan) Secrets() int { return Secrets(p.concerned()) }
+
+// Secrets is how many of the objects are Secrets.
+func Secrets(objects []graph.Identity) int {
 	n := 0
-	for _, id := range p.concerned() {
+	for _, id := range objects {
 		if id.Resource.GroupResource() == (schema.GroupResource{Resource: "secrets"}) {
 			n++
 		}

@@ -382,7 +382,7 @@ func (o *unstickOptions) Show(p *unstick.Plan, l *unstick.Look) error {
 		return err
 	}
 	o.keepNumbers(o.session, l.Report)
-	return (&render.UnstickText{Style: style, Where: o.where}).Plan(o.ErrOut, l, p)
+	return (&render.UnstickText{Style: style, Where: o.where, Secrets: o.secrets}).Plan(o.ErrOut, l, p)
 }
 
 // Ask implements unstick.Asker on a terminal. Without one the answer is no.
@@ -406,7 +406,7 @@ func (a *unstickAnswer) document() runtime.Object {
 
 // write writes an answer for a person, who may pick by its numbers then.
 func (o *unstickOptions) write(w io.Writer, a *unstickAnswer, text *render.UnstickText) error {
-	text.Where = a.where
+	text.Where, text.Secrets = a.where, o.secrets
 	o.keepNumbers(o.session, a.look.Report)
 	if a.report != nil {
 		return text.Report(w, a.report, a.outcome)

@@ -29,7 +29,7 @@ func besidesStuck(l *look) []graph.Part {
 
 // seen is a look with the data that is at stake.
 func (o *unstickOptions) seen(ctx context.Context, l *look) *unstick.Look {
-	seen := &unstick.Look{Report: l.report, Graph: l.graph}
+	seen := &unstick.Look{Report: l.report, Graph: l.graph, Kubectl: "kubectl" + o.connection()}
 	if slices.ContainsFunc(l.report.Causes, unstick.NeedsCollection) {
 		server := simulator.New(l.snapshot, simulator.Options{Now: l.report.Now, Server: l.session.reader.Server(ctx)})
 		if pending, err := gc.New(server, l.graph, gc.Options{}).Collect(ctx, ""); err == nil {

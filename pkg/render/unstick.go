@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -27,8 +28,8 @@ type UnstickText struct {
 	Style Style
 	// Where it is done, nil for a file.
 	Where *answer.Where
-	// Wide: the commands, and all changes.
-	Wide bool
+	// Wide: the commands, and all changes. Secrets: their data is backed up.
+	Wide, Secrets bool
 	// Server is what the API server says to the changes in a dry run, by their keys.
 	Server map[string]error
 	answer *StuckAnswer   // which explain-stuck gives
@@ -112,7 +113,11 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		if t.Wide {
 			names = allNames
 		}
-		t.flow("   ", "also lets go: "+names(lets))
+		text := "also lets go: " + names(lets)
+		if !t.Secrets && change.Secrets(lets) > 0 {
+			text += "; the data of Secrets is not backed up (--backup-secrets)"
+		}
+		t.flow("   ", text)
 	}
 }
 

@@ -43,7 +43,7 @@ func (l *Look) pending(c *explain.Cause) (now, later []*explain.Remedy) {
 		if step.Reason != "" {
 			effect = effect.And(collectedFor, step.Reason)
 		}
-		r := &explain.Remedy{Risk: explain.Safe, Effect: effect, Action: actionOf(step.Op())}
+		r := &explain.Remedy{Risk: explain.Safe, Effect: effect, Action: l.action(step.Op())}
 		if l.follows(n, touched) {
 			later = append(later, r)
 		} else {

@@ -33,6 +33,8 @@ type Look struct {
 	Stakes []Stake
 	// Unlisted are those of the Parts that could not be listed.
 	Unlisted []graph.Part
+	// Kubectl is kubectl on the cluster, for commands; empty for kubectl alone.
+	Kubectl string
 	// falls are what goes with all that is being deleted, and may.
 	falls graph.Set
 	// leave are those of leaving.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -51,22 +52,45 @@ func claimsIn(places sets.Set[string]) []graph.Part {
 	return parts
 }
 
-// partsOf are those of a way out of a cause.
+// partsOf are those of a way out of a cause. What waits for the same may be of any type.
 func (l *Look) partsOf(c *explain.Cause, way []*explain.Remedy) []graph.Part {
 	if !l.reaches(way) {
 		return claimsIn(l.placesOf(c))
 	}
-	parts := claimsIn(sets.New(""))
-	for t := range l.waiting(c).types {
+	parts, types := claimsIn(sets.New("")), l.waiting(c).types
+	for t := range types {
 		parts = append(parts, graph.Part{Resource: t})
 	}
+	if c.Waits != nil || len(types) > 0 {
+		parts = append(parts, graph.Part{})
+	}
 	return parts
+}
+
+// unlisted reports whether a part could not be listed. Types that the API server cannot list because it fails at them are no part of everything: it
+// fails at writes of them, too.
+func (l *Look) unlisted(p graph.Part) bool {
+	s := l.Graph.Snapshot()
+	if p != (graph.Part{}) {
+		return !s.ListedIn(p.Resource, p.Namespace)
+	}
+	return slices.ContainsFunc(s.Unlisted(), func(u graph.Unlisted) bool {
+		return u.Name == "" && u.Reason != graph.DiscoveryFailed && !answer.IsConversionFailure(u.Message)
+	})
 }
 
 // waiting says how to tell what waits for a cause: by its finalizers, where a controller has to remove these, or else by its type.
 type waiting struct {
 	finalizers sets.Set[string]
 	types      sets.Set[schema.GroupResource]
+}
+
+// removes reports whether who removes the finalizers removes another, too: that, or one of the same domain, unless that is Kubernetes'.
+func (w waiting) removes(finalizer string) bool {
+	domain, _, qualified := strings.Cut(finalizer, "/")
+	return w.finalizers.Has(finalizer) || qualified && domain != "kubernetes.io" && slices.ContainsFunc(w.finalizers.UnsortedList(), func(f string) bool {
+		return strings.HasPrefix(f, domain+"/")
+	})
 }
 
 // waiting finds that out from the objects that the cause blocks directly.
@@ -101,7 +125,7 @@ func ofControlPlane(finalizer string) bool {
 	return graph.IsCollectorFinalizer(finalizer) || strings.HasPrefix(finalizer, "kubernetes.io/") && strings.HasSuffix(finalizer, "-protection")
 }
 
-// leaving are the objects that are being deleted, or are in a namespace that is.
+// leaving are the objects that are being deleted, or are in a namespace that is, and those that the garbage collector deletes.
 func (l *Look) leaving() []graph.Node {
 	if l.leave != nil {
 		return l.leave
@@ -109,12 +133,23 @@ func (l *Look) leaving() []graph.Node {
 	ending := l.ending()
 	l.leave = []graph.Node{}
 	for n := range l.Graph.Nodes() {
-		if with, _ := ending(n.Namespace()); !n.Virtual() && (with || n.BeingDeleted()) {
+		if with, _ := ending(n.Namespace()); !n.Virtual() && (with || n.BeingDeleted() || garbage(n)) {
 			l.leave = append(l.leave, n)
 		}
 	}
 	slices.SortFunc(l.leave, graph.Node.Compare)
 	return l.leave
+}
+
+// garbage reports whether an object has owners, none of which exists.
+func garbage(n graph.Node) bool {
+	owned := false
+	for _, ref := range n.Owners() {
+		if owned = true; ref.State != graph.Dangling {
+			return false
+		}
+	}
+	return owned
 }
 
 // lets are the objects that a way out may free besides those that a cause blocks, and the content of the namespaces that were asked for: what is being
@@ -138,7 +173,7 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 		if c.Waits != nil {
 			waits = c.Waits(n)
 		} else if len(w.finalizers) > 0 {
-			waits = w.finalizers.HasAny(n.Finalizers()...)
+			waits = slices.ContainsFunc(n.Finalizers(), w.removes)
 		}
 		if waits {
 			all = append(all, n)

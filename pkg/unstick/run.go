@@ -367,6 +367,9 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 	case !still:
 		record.Result, record.Err = Skipped, errMoot
 		return record
+	case !r.agreed.HasAll(fresh.consents()...):
+		record.Result, record.Err = Skipped, errMore
+		return record
 	}
 	if before.object != nil && r.skips[fresh.Op.Key()] > 0 {
 		before = r.beating(ctx, &fresh.Op, before)
@@ -377,7 +380,7 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 
 // beating reads an object again for which a change was refused before because it had another version. Where a look takes long, and somebody writes
 // the time into the object every few seconds, no version that was read before the look is ever the one that is there. A later version that differs
-// in times alone was proved by the look as well; any other is proved by the next.
+// in times alone, of which the same have written to it since its deletion, was proved by the look as well; any other is proved by the next.
 func (r *run) beating(ctx context.Context, op *remedy.Op, before *version) *version {
 	now, err := r.Read(ctx, op.Object)
 	if err != nil || !remedy.Same(timeless(before.object), timeless(now)) {
@@ -386,12 +389,21 @@ func (r *run) beating(ctx context.Context, op *remedy.Op, before *version) *vers
 	return &version{object: now}
 }
 
-// timeless is an object without times and versions.
+// timeless is an object without its version, and without times in its status and annotations, with who has written to it since its deletion: that
+// tells who is alive.
 func timeless(object *unstructured.Unstructured) any {
 	copied := object.DeepCopy()
 	copied.SetResourceVersion("")
+	since := sets.New[string]()
+	for _, entry := range object.GetManagedFields() {
+		if deleted := object.GetDeletionTimestamp(); deleted != nil && entry.Time != nil && !entry.Time.Before(deleted) {
+			since.Insert(entry.Manager)
+		}
+	}
 	copied.SetManagedFields(nil)
-	return withoutTimes(copied.Object)
+	withoutTimes(copied.Object["status"])
+	withoutTimes(copied.Object["metadata"].(map[string]any)["annotations"])
+	return []any{copied.Object, strings.Join(sets.List(since), "\n")}
 }
 
 func withoutTimes(value any) any {
@@ -414,6 +426,9 @@ func withoutTimes(value any) any {
 
 // errMoot says that a change is none of those to make any more.
 var errMoot = errors.New("it is no longer the way out")
+
+// errMore says that a change frees more by now than what was agreed to.
+var errMore = errors.New("more goes with it by now than was agreed to")
 
 // record takes a change into the report. Changes that were made or refused are not made again.
 func (r *run) record(rec Record) {

@@ -24,7 +24,7 @@ import (
 // may be started. The claims are those of the graph, which has those of the Parts with their owners. What could not be read is among the
 // stakes without a volume, or Unlisted.
 func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
-	l.Unlisted = slices.DeleteFunc(l.Parts(), func(p graph.Part) bool { return l.Graph.Snapshot().ListedIn(p.Resource, p.Namespace) })
+	l.Unlisted = slices.DeleteFunc(l.Parts(), func(p graph.Part) bool { return !l.unlisted(p) })
 	claims := l.claims()
 	starts := slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool { return c.Verdict == explain.Stuck && l.stores(c) })
 	if len(claims) == 0 && !starts {
@@ -262,7 +262,7 @@ func (l *Look) keeps(keep []*explain.Remedy, c *explain.Cause, way []*explain.Re
 		s := &l.Stakes[i]
 		kept := func(r *explain.Remedy) bool { return r.Operation.Object.UID == s.Volume.UID }
 		if s.Volume.Name != "" && going(s) && !slices.ContainsFunc(keep, kept) {
-			retain := actionOf(remedy.RetainOf(s.Volume, s.policy))
+			retain := l.action(remedy.RetainOf(s.Volume, s.policy))
 			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: say.Of(keepData, s.Volume.Name, cmp.Or(s.Size, unknownSize)), Action: retain})
 		}
 	}
@@ -300,9 +300,9 @@ func (l *Look) leaves(uid types.UID) bool {
 	return known && n.BeingDeleted() || slices.ContainsFunc(l.Stakes, func(s Stake) bool { return s.Volume.UID == uid && s.leaves })
 }
 
-// actionOf is a change with its command.
-func actionOf(op remedy.Op) explain.Action {
-	return explain.Action{Operation: &op, Command: op.Command(remedy.Programs{Kubectl: "kubectl"})}
+// action is a change with its command.
+func (l *Look) action(op remedy.Op) explain.Action {
+	return explain.Action{Operation: &op, Command: op.Command(remedy.Programs{Kubectl: cmp.Or(l.Kubectl, "kubectl")})}
 }
 
 // unsure reports whether data may go with what a way out frees, or more be freed, of which that could not be found out.
