@@ -63,12 +63,21 @@ func WrongUID(err error) bool {
 	return false
 }
 
+// UnsentError says why a request was not sent, so that no answer is missing.
+type UnsentError struct{ error }
+
+// Unsent returns an error as an UnsentError.
+func Unsent(err error) error { return UnsentError{err} }
+
+// Unwrap returns why.
+func (e UnsentError) Unwrap() error { return e.error }
+
 // Missing reports whether the error of a request is not the server's answer,
 // because the connection was lost or not made or the time was over, or is its
 // answer that its own time or that of etcd was over, or that of a proxy which got
 // none (502). A write may have been carried out then.
 func Missing(err error) bool {
-	if err == nil {
+	if err == nil || errors.As(err, new(UnsentError)) {
 		return false
 	}
 	var status apierrors.APIStatus

@@ -69,15 +69,19 @@ func ReadJournal(dir string) (*Recorded, error) {
 	lines := bufio.NewReader(file)
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			break
+		switch {
+		case errors.Is(err, io.EOF) && n > 1:
+			return r, nil
+		case errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("%s does not say of which run it is", file.Name())
+		case err != nil:
+			return nil, err
 		}
 		r.size += int64(len(line))
 		if err := r.line(n, line); err != nil {
 			return nil, fmt.Errorf("%s, line %d: %w", file.Name(), n, err)
 		}
 	}
-	return r, nil
 }
 
 // line takes a line in.
@@ -95,7 +99,7 @@ func (r *Recorded) line(n int, line []byte) error {
 	switch {
 	case e.Planned != nil && len(r.Changes) == 0:
 		r.Planned = append(r.Planned, *e.Planned)
-	case e.Op != nil && e.Number == len(r.Changes)+1:
+	case e.Op != nil && e.Op.Complete() && e.Number == len(r.Changes)+1:
 		e.Op = recorded(e.Op)
 		r.Changes = append(r.Changes, e.Entry)
 	case e.Op == nil && e.Number > 0 && e.Number <= len(r.Changes):

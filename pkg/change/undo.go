@@ -28,6 +28,8 @@ type Obstacle string
 const (
 	// Gone: the object does not exist any more, or another one has its name.
 	Gone Obstacle = "Gone"
+	// Replaced: another object has the name, with what the change made.
+	Replaced Obstacle = "Replaced"
 	// Exists: what was deleted exists again.
 	Exists Obstacle = "Exists"
 	// Undone: the object is as it was before.
@@ -53,13 +55,18 @@ const (
 // Possible reports whether there is something to do.
 func (v *Reversal) Possible() bool { return v.Op != nil || v.Obstacle == Late }
 
+// Left reports whether the change stands, or may, and is not taken back although that could be wanted.
+func (v *Reversal) Left() bool {
+	return v.Op == nil && slices.Contains([]Obstacle{Replaced, Terminating, Ownerless, Destroys, Changed, Unkept, Unread}, v.Obstacle)
+}
+
 // Reversal is what takes a recorded change back: an Op, or nothing, for an Obstacle.
 type Reversal struct {
 	Entry    Entry
 	Op       *remedy.Op
 	Obstacle Obstacle
 	Err      error
-	// now is the object as it was looked at for Op.
+	// now is what was looked at, nil where nothing has the name.
 	now *unstructured.Unstructured
 }
 
@@ -99,12 +106,13 @@ func (r *Recorded) Reverse(ctx context.Context, w *Writer, e Entry) Reversal {
 		return v
 	}
 	now, err := w.Read(ctx, e.Op.Object)
+	v.now = now
 	v.Op, v.Obstacle, v.Err = w.back(ctx, e.Op, before, now, err)
 	switch {
 	case v.Obstacle == Changed && !e.Temporary:
 		v.Op = nil // all or nothing
-	case v.Op != nil:
-		v.now = now
+	case v.Obstacle == Replaced && !e.Temporary:
+		v.Obstacle = Gone
 	case v.Obstacle == Undone && e.Temporary && mayArrive(e.Status, before, now):
 		v.Obstacle = Late
 	}
@@ -139,7 +147,7 @@ func (w *Writer) Undo(ctx context.Context, r *Recorded, agreed *Reversal) Record
 	for tries := 1; ; tries++ {
 		v := r.Reverse(ctx, w, agreed.Entry)
 		c := &Change{Op: *agreed.Op, Cause: agreed.Entry.Cause, Why: undoing(agreed.Entry.Number, r.Dir), Risk: agreed.Entry.Risk}
-		if lost && (v.Obstacle == Undone || v.Obstacle == Exists) {
+		if lost && (v.Obstacle == Undone || v.Obstacle == Exists && made(&c.Op, v.now)) {
 			return Record{Time: w.Now(), Change: *c, Status: Done}
 		}
 		if v.Op == nil {
@@ -171,7 +179,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 		return revoke(op, now, absent)
 	case op.Verb == remedy.Restore:
 		return nil, Final, nil
-	case IsGone(op.Object, now, err):
+	case absent, before == nil && now.GetUID() != op.Object.UID:
 		return nil, Gone, nil
 	case before == nil:
 		return nil, Final, nil
@@ -182,6 +190,10 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 	}
 	steps, standing := remedy.Reverse(fields, before.Object, now.Object)
 	switch {
+	case now.GetUID() != op.Object.UID && len(steps) > 0:
+		return nil, Replaced, nil
+	case now.GetUID() != op.Object.UID:
+		return nil, Gone, nil
 	case standing == remedy.AsBefore:
 		return nil, Undone, nil
 	case len(steps) == 0:

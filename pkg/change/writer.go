@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -128,6 +130,8 @@ func (w *Writer) readBack(ctx context.Context, op *remedy.Op, fields []remedy.Fi
 	switch {
 	case creates(op) && gone:
 		return Reverted, errReverted
+	case creates(op) && err == nil && !made(op, now):
+		return Skipped, errors.New("another object has its name by now")
 	case creates(op) && err == nil, before != nil && IsGone(op.Object, now, err):
 		return Done, nil
 	case err != nil:
@@ -216,8 +220,12 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 		return true, errGone
 	case obstacle == Undone && r.Back == nil && mayArrive(status, r.Before, now):
 		return false, raced(w.fence(ctx, c, now))
+	case obstacle == Undone && fenced(now) && !fenced(r.Before): // the answer to that was lost
+		return false, raced(w.TakeBack(ctx, fence(c, r.Before), r.Before, Done).Err)
 	case obstacle == Undone:
 		return true, nil
+	case obstacle == Replaced:
+		return false, errors.New(Words(obstacle))
 	}
 	return false, errors.Join(fmt.Errorf("%s: %w", c.Op.Object, remedy.ErrChanged), err)
 }
@@ -230,16 +238,59 @@ func mayArrive(status Status, before, now *unstructured.Unstructured) bool {
 // fence changes an object and changes it back, so that a write of which no answer came, and which was for the version before, is refused when
 // it arrives at last.
 func (w *Writer) fence(ctx context.Context, c *Change, now *unstructured.Unstructured) error {
-	step := remedy.Add("/metadata/annotations/kubectl-gc~1fence", "1")
-	if len(now.GetAnnotations()) == 0 {
-		step = remedy.Add("/metadata/annotations", map[string]any{"kubectl-gc/fence": "1"})
-	}
-	fence := &Change{Op: remedy.PatchOf(c.Op.Object, step), Cause: c.Cause, Why: fencing, Risk: c.Risk, Temporary: true}
-	made := w.Make(ctx, fence, now)
+	f := fence(c, now)
+	made := w.Make(ctx, f, now)
 	if made.Status != Done {
 		return made.Err
 	}
-	return w.TakeBack(ctx, fence, now, Done).Err
+	return w.TakeBack(ctx, f, now, Done).Err
+}
+
+const fenceAnnotation = "kubectl-gc/fence"
+
+// fence is the change of an object, as it was before a change, that keeps that from being made late.
+func fence(c *Change, before *unstructured.Unstructured) *Change {
+	step := remedy.Add("/metadata/annotations/kubectl-gc~1fence", "1")
+	if len(before.GetAnnotations()) == 0 {
+		step = remedy.Add("/metadata/annotations", map[string]any{fenceAnnotation: "1"})
+	}
+	return &Change{Op: remedy.PatchOf(c.Op.Object, step), Cause: c.Cause, Why: fencing, Risk: c.Risk, Temporary: true}
+}
+
+func fenced(o *unstructured.Unstructured) bool {
+	return o != nil && o.GetAnnotations()[fenceAnnotation] != ""
+}
+
+// made reports whether an object is what a change that makes one has made, with what the API server or others have added.
+func made(op *remedy.Op, now *unstructured.Unstructured) bool {
+	switch {
+	case now == nil:
+		return false
+	case op.Grant != nil:
+		return op.Grant.IsOf(now.Object)
+	}
+	wanted := maps.Clone(op.Manifest)
+	delete(wanted, "metadata")
+	delete(wanted, "status")
+	return within(wanted, now.Object)
+}
+
+// within reports whether all of a value is in another: each field of a map, and each entry of a list in its place.
+func within(part, whole any) bool {
+	switch p := part.(type) {
+	case map[string]any:
+		w, _ := whole.(map[string]any)
+		for key, value := range p {
+			if !within(value, w[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		w, _ := whole.([]any)
+		return slices.EqualFunc(p, w, within)
+	}
+	return remedy.Same(part, whole)
 }
 
 // errGone says that an object does not exist any more, so that nothing of it is to be taken back.

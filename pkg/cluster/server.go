@@ -130,7 +130,7 @@ func (s *Server) Get(ctx context.Context, resource graph.Resource, namespace, na
 func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.DeleteOptions) error {
 	s.writes(id.UID)
 	step := &gc.Step{Action: gc.ActionDelete, Object: graph.Object{Resource: &id.Resource, Namespace: id.Namespace, Name: id.Name, UID: id.UID}, Options: options}
-	return s.options.keep(step, func() error {
+	return s.keep(step, func() error {
 		_, err := s.sendWrite(ctx, retries, &remedy.Op{Verb: remedy.Delete, Object: id, Options: &options})
 		return err
 	})
@@ -142,7 +142,7 @@ func (s *Server) Patch(ctx context.Context, base graph.Object, p gc.Patch) (grap
 	step := &gc.Step{Object: base, Patch: p}
 	op := asRead(&base, step.Op())
 	item := &metav1.PartialObjectMetadata{}
-	err := s.options.keep(step, func() error {
+	err := s.keep(step, func() error {
 		data, err := s.sendWrite(ctx, tries(p), &op)
 		if err != nil {
 			return err

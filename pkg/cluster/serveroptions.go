@@ -5,6 +5,7 @@ package cluster
 import (
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 )
 
@@ -16,18 +17,19 @@ type ServerOptions struct {
 	IgnoreGrace bool
 	// FieldManager is recorded by the API server as the author of patches.
 	FieldManager string
-	// Keep is told each write before it is sent; after an error that is not sent. What it returns is told the answer, and returns it. Nil keeps nothing.
+	// Keep is told each write before it is sent; after an error that is not sent, and the run ends. What it returns is told the answer, and returns it. Nil keeps nothing.
 	Keep func(*gc.Step) (answered func(error) error, err error)
 }
 
 // keep sends a write once it is kept.
-func (o *ServerOptions) keep(s *gc.Step, send func() error) error {
-	if o.Keep == nil {
+func (s *Server) keep(step *gc.Step, send func() error) error {
+	if s.options.Keep == nil {
 		return send()
 	}
-	answered, err := o.Keep(s)
+	answered, err := s.options.Keep(step)
 	if err != nil {
-		return err
+		s.changes.fail(err)
+		return answer.Unsent(err)
 	}
 	return answered(send())
 }

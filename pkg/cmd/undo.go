@@ -130,8 +130,9 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 	w := j.writer(nil)
 	reversals := slices.DeleteFunc(r.Undo(ctx, &w), func(v change.Reversal) bool { return temporary && !v.Entry.Temporary })
 	fmt.Fprintln(j.g.Out, render.RunTitle(r))
-	possible := 0
+	possible, left := 0, false
 	for i := range reversals {
+		left = left || reversals[i].Left()
 		if err := render.Reversal(j.g.Out, &reversals[i]); err != nil {
 			return err
 		}
@@ -141,6 +142,9 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 	}
 	digest := change.DigestOf(reversals)
 	switch {
+	case possible == 0 && left:
+		fmt.Fprintln(j.g.Out, "Nothing can be taken back.")
+		return errRemaining
 	case possible == 0:
 		fmt.Fprintln(j.g.Out, "Nothing to take back.")
 		return nil
@@ -197,6 +201,7 @@ func (j *journaling) takeAllBack(ctx context.Context, r *change.Recorded, revers
 			}
 			continue
 		case !v.Possible():
+			failed = failed || v.Left()
 			continue
 		case ctx.Err() != nil:
 			return errors.Join(ctx.Err(), journal.Close())

@@ -4,6 +4,7 @@ package gc
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -183,6 +184,8 @@ func (k *conclusion) outcome(v view, f *fate) Outcome {
 // failed says why it is not known to be done what had to be, if a write failed, was not sent, or could not be followed.
 func (k *conclusion) failed(v view, f *fate) (why string, failed bool) {
 	switch {
+	case errors.As(f.err, new(answer.UnsentError)):
+		return fmt.Sprintf("not sent: %v", f.err), true
 	case answer.Missing(f.err) && !v.object.BeingDeleted():
 		return fmt.Sprintf("no answer, and no effect seen: %v", f.err), true
 	case f.err != nil && !answer.Missing(f.err) && k.lost.has(v.number):

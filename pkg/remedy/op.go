@@ -112,6 +112,23 @@ func (g *Grant) IsOf(binding map[string]any) bool {
 	return true
 }
 
+// Complete reports whether a change has all that its verb needs, as what was read from a file may not.
+func (o *Op) Complete() bool {
+	switch o.Verb {
+	case Delete:
+		return o.Options != nil
+	case Patch:
+		return len(o.Patch) > 0
+	case Scale:
+		return o.Replicas != nil
+	case Annotate, Finalize, Taint, Untaint:
+		return o.Value != ""
+	case Restore:
+		return o.Manifest != nil
+	}
+	return o.Verb != ""
+}
+
 // DeleteOf is a DELETE that only the object with the UID takes.
 func DeleteOf(id graph.Identity, options metav1.DeleteOptions) Op {
 	options.Preconditions = &metav1.Preconditions{UID: &id.UID}
