@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,6 +53,44 @@ func Journals(base string) ([]string, error) {
 		}
 	}
 	return dirs, nil
+}
+
+// elsewhere has, below the usual place of journals, the other directories below which there are some, each a quoted line.
+const elsewhere = "elsewhere"
+
+// Remember has the usual place of journals know of another, so that what is open there is found.
+func Remember(usual, base string) error {
+	if slices.Contains(Bases(usual, usual), base) {
+		return nil
+	}
+	if err := os.MkdirAll(usual, 0o700); err != nil {
+		return err
+	}
+	if err := trusted(usual, true, false); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(usual, elsewhere), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(file, "%q\n", base)
+	return errors.Join(err, file.Close())
+}
+
+// Bases are a directory below which journals are, the usual one, and those that this knows of, each once.
+func Bases(usual, base string) []string {
+	bases := slices.Compact([]string{base, usual})
+	file, err := openTrusted(usual, elsewhere, os.O_RDONLY)
+	if err != nil {
+		return bases
+	}
+	defer func() { _ = file.Close() }() // only read
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if base, err := strconv.Unquote(lines.Text()); err == nil && filepath.IsAbs(base) && !slices.Contains(bases, base) {
+			bases = append(bases, base)
+		}
+	}
+	return bases
 }
 
 // ReadJournal reads the journal in a directory. Half a line at its end is one that was not written: its change was not sent. The error is

@@ -276,7 +276,20 @@ func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unst
 		Namespace: field("spec", "claimRef", "namespace"), Name: field("spec", "claimRef", "name"),
 	})
 	return err != nil || volume.GetDeletionTimestamp() != nil || field("status", "phase") != "Bound" ||
-		claim.GetDeletionTimestamp() != nil || string(claim.GetUID()) != field("spec", "claimRef", "uid")
+		string(claim.GetUID()) != field("spec", "claimRef", "uid") || !w.stays(ctx, claim)
+}
+
+// stays reports whether an object is known to stay: neither it nor its namespace is being deleted, and no owner of it is, or is gone.
+func (w *Writer) stays(ctx context.Context, o *unstructured.Unstructured) bool {
+	namespace, err := w.Read(ctx, graph.Identity{Resource: graph.Resource{GroupVersionResource: evidence.Namespaces, Kind: "Namespace"}, Name: o.GetNamespace()})
+	if err != nil || namespace.GetDeletionTimestamp() != nil || o.GetDeletionTimestamp() != nil {
+		return false
+	}
+	owners, _, _ := unstructured.NestedSlice(o.Object, "metadata", "ownerReferences")
+	return !slices.ContainsFunc(owners, func(reference any) bool {
+		obstacle, _ := w.owner(ctx, o.GetNamespace(), reference)
+		return obstacle != ""
+	})
 }
 
 // revoke deletes a binding that was made, if what has its name grants exactly that: its UID was not known when it was made. Other objects that

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,9 +31,9 @@ import (
 
 // thing is an object of a plural, such as configmaps, in a namespace, or in none after a dash.
 func thing(resource, name string) graph.Identity {
-	kinds := map[string]string{"configmaps": "ConfigMap", "guards": "Guard", "pods": "Pod", "secrets": "Secret", "persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim"}
+	kinds := map[string]string{"configmaps": "ConfigMap", "guards": "Guard", "pods": "Pod", "secrets": "Secret", "persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "namespaces": "Namespace"}
 	id := graph.Identity{Resource: graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: resource}, Kind: kinds[resource]}, Name: name, UID: types.UID("uid-" + name)}
-	if id.Resource.Namespaced = resource != "guards" && resource != "persistentvolumes"; id.Resource.Namespaced {
+	if id.Resource.Namespaced = !slices.Contains([]string{"guards", "persistentvolumes", "namespaces"}, resource); id.Resource.Namespaced {
 		id.Namespace = "s"
 	}
 	return id
@@ -400,16 +402,21 @@ func TestUndoReclaimPolicy(t *testing.T) {
 		phase, claim string
 		want         change.Obstacle
 	}{
-		"in use":              {"Bound", `{"metadata":{"uid":"c"}}`, ""},
-		"its claim is going":  {"Bound", `{"metadata":{"uid":"c","finalizers":["x"],"deletionTimestamp":"2026-01-02T03:04:05Z"}}`, change.Destroys},
-		"another claim":       {"Bound", `{"metadata":{"uid":"d"}}`, change.Destroys},
-		"its claim is gone":   {"Released", ``, change.Destroys},
-		"released, a new one": {"Released", `{"metadata":{"uid":"c"}}`, change.Destroys},
+		"in use":                     {"Bound", `{"metadata":{"namespace":"s","uid":"c"}}`, ""},
+		"its namespace is not known": {"Bound", `{"metadata":{"namespace":"s","uid":"c"}}`, change.Destroys},
+		"its owner is going":         {"Bound", `{"metadata":{"namespace":"s","uid":"c","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"}]}}`, change.Destroys},
+		"its claim is going":         {"Bound", `{"metadata":{"uid":"c","finalizers":["x"],"deletionTimestamp":"2026-01-02T03:04:05Z"}}`, change.Destroys},
+		"another claim":              {"Bound", `{"metadata":{"uid":"d"}}`, change.Destroys},
+		"its claim is gone":          {"Released", ``, change.Destroys},
+		"released, a new one":        {"Released", `{"metadata":{"uid":"c"}}`, change.Destroys},
 	} {
 		s := testapi.New()
 		s.Put(volume, object(t, fmt.Sprintf(`{"spec":{"persistentVolumeReclaimPolicy":"Delete","claimRef":{"namespace":"s","name":"c","uid":"c"}},"status":{"phase":%q}}`, test.phase)))
 		if test.claim != "" {
 			s.Put(claim, object(t, test.claim))
+		}
+		if name != "its namespace is not known" {
+			s.Put(thing("namespaces", "s"), map[string]any{})
 		}
 		w := writing(t, s)
 		w.Make(t.Context(), &change.Change{Op: remedy.RetainOf(volume, "Delete")}, s.Object(volume))
@@ -529,5 +536,24 @@ func TestIsGone(t *testing.T) {
 	other := apierrors.NewNotFound(schema.GroupResource{Resource: "services"}, "webhook")
 	if change.IsGone(a, nil, other) || !change.IsGone(a, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "a")) {
 		t.Error("a webhook's answer about its service was taken for that of the object")
+	}
+}
+
+// The usual place of journals knows of the others, once each.
+func TestBases(t *testing.T) {
+	usual, other := filepath.Join(t.TempDir(), "usual"), filepath.Join(t.TempDir(), "with a\nbreak")
+	for _, base := range []string{usual, other, other} {
+		if err := change.Remember(usual, base); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"x", usual, other}, change.Bases(usual, "x")); diff != "" {
+		t.Error(diff)
+	}
+	if err := os.Chmod(filepath.Join(usual, "elsewhere"), 0o666); err != nil { //nolint:gosec // that is what is tested
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{usual}, change.Bases(usual, usual)); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,6 +133,11 @@ func (j *journaling) begin(header change.Header) (*change.Journal, error) {
 		return nil, withoutBackup(err)
 	}
 	journal.Secrets = j.secrets
+	if usual, err := state("journal"); err == nil {
+		if err := change.Remember(usual, base); err != nil {
+			fmt.Fprintf(j.g.ErrOut, "warning: later runs find the journal of this one only with --backup=%s: %s\n", shell.Quote(base), render.Line(err.Error()))
+		}
+	}
 	return journal, nil
 }
 
@@ -181,18 +187,15 @@ func withoutBackup(err error) error {
 	return hintedError{fmt.Errorf("making the backup directory: %w", err), "nothing was changed; --backup=DIR names another, which must be yours alone; --backup=none does without, and without temporary changes"}
 }
 
-// recorded are the journals of this cluster, the oldest first; those that cannot be read are reported and left out. Of a cluster that is not known there are none.
+// recorded are the journals of this cluster below the directory of this run, and all that the usual place knows of, the oldest first; those
+// that cannot be read are reported and left out. Of a cluster that is not known there are none.
 func (j *journaling) recorded() ([]*change.Recorded, error) {
 	base, err := j.base()
 	if err != nil || base == "" {
 		return nil, err
 	}
-	dirs, err := change.Journals(base)
-	if err != nil {
-		return nil, err
-	}
 	var all []*change.Recorded
-	for _, dir := range dirs {
+	for _, dir := range j.dirs(base) {
 		r, err := change.ReadJournal(dir)
 		switch {
 		case err != nil:
@@ -201,7 +204,22 @@ func (j *journaling) recorded() ([]*change.Recorded, error) {
 			all = append(all, r)
 		}
 	}
+	slices.SortStableFunc(all, func(a, b *change.Recorded) int { return a.Started.Compare(b.Started) })
 	return all, nil
+}
+
+// dirs are the directories of journals below one, and below all that the usual place knows of.
+func (j *journaling) dirs(base string) []string {
+	usual, _ := state("journal") // without a home there is none
+	var all []string
+	for _, base := range change.Bases(usual, base) {
+		dirs, err := change.Journals(base)
+		if err != nil {
+			j.g.unread(err)
+		}
+		all = append(all, dirs...)
+	}
+	return all
 }
 
 func (g *globals) unread(err error) {

@@ -275,13 +275,9 @@ func (o *historyOptions) run(context.Context) error {
 	if err != nil {
 		return err
 	}
-	dirs, err := change.Journals(base)
-	if err != nil {
-		return err
-	}
 	var all []*change.Recorded
 	unread := false
-	for _, dir := range dirs {
+	for _, dir := range o.dirs(base) {
 		r, err := change.ReadJournal(dir)
 		if err != nil {
 			o.unread(err)

@@ -72,6 +72,8 @@ type Remedy struct {
 	Kept Risk
 	// Temporary: the operation is to be taken back when the objects are gone.
 	Temporary bool
+	// In are the namespaces in which alone it frees what waits for the cause, empty for all.
+	In []string
 	// facts are what the action rests on beyond the cause. They are shown with its evidence.
 	facts []Evidence
 	// slot is that of the finding.Way.

@@ -175,11 +175,23 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 		} else if len(w.finalizers) > 0 {
 			waits = slices.ContainsFunc(n.Finalizers(), w.removes)
 		}
-		if waits {
+		if waits && opens(way, n) {
 			all = append(all, n)
 		}
 	}
-	return all
+	return l.withDependents(all, frees)
+}
+
+// opens reports whether a way out is one for an object.
+func opens(way []*explain.Remedy, n graph.Node) bool {
+	return slices.ContainsFunc(way, func(r *explain.Remedy) bool { return len(r.In) == 0 || slices.Contains(r.In, placeOf(n.Identity())) })
+}
+
+// withDependents adds the dependents that the garbage collector deletes after objects.
+func (l *Look) withDependents(nodes []graph.Node, frees graph.Set) []graph.Node {
+	after := fall{set: graph.NewSet(nodes...)}
+	after.spread()
+	return slices.DeleteFunc(after.set.Sorted(), func(n graph.Node) bool { return n.Virtual() || frees.Has(n) })
 }
 
 // stores reports whether a cause is about storage: a driver's, or of claims, volumes, attachments or snapshots.

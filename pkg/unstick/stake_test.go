@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -60,8 +62,8 @@ var kinds = map[string]*graph.Resource{
 	"root":  {GroupVersionResource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "roots"}, Kind: "Root"},
 }
 
-// owned reads a world: each word is an object "KIND", "KIND!" that is being deleted ("KIND%" with another finalizer), with ">OWNER" for each owner; "t:" before it is for
-// another namespace than s. The first is stuck. Of types in unlisted nothing was read, and nothing outside of s of those with a colon.
+// owned reads a world: each word is an object "KIND", "KIND!" that is being deleted ("KIND%" with another finalizer), with ">OWNER" ("KIND+" with another of the same domain), with ">OWNER" for each owner; "t:" before it is for
+// another namespace than s. The first is stuck. Of types in unlisted nothing was read, and nothing outside of s of those with a colon; those with "!" are forbidden.
 func owned(text string, unlisted ...string) *unstick.Look {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	snapshot := &graph.Snapshot{Mapper: mapper}
@@ -73,6 +75,8 @@ func owned(text string, unlisted ...string) *unstick.Look {
 		mapper.AddSpecific(kind.GroupVersion().WithKind(kind.Kind), kind.GroupVersionResource, kind.GroupVersionResource, scope)
 		snapshot.Types = append(snapshot.Types, kind)
 		switch {
+		case slices.Contains(unlisted, "!"+word):
+			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: kind.GroupVersionResource, Reason: graph.Forbidden})
 		case slices.Contains(unlisted, word):
 		case slices.Contains(unlisted, "t:"+word):
 			snapshot.MarkListed(kind.GroupResource(), "s", "1")
@@ -85,6 +89,7 @@ func owned(text string, unlisted ...string) *unstick.Look {
 		parts := strings.Split(word, ">")
 		name, deleted := strings.CutSuffix(parts[0], "!")
 		name, other := strings.CutSuffix(name, "%")
+		name, domain := strings.CutSuffix(name, "+")
 		name, elsewhere := strings.CutPrefix(name, "t:")
 		o := graph.Object{Resource: kinds[strings.TrimRight(name, "2")], Name: name, UID: types.UID("uid-" + name)}
 		if o.Resource.Namespaced {
@@ -97,6 +102,8 @@ func owned(text string, unlisted ...string) *unstick.Look {
 			o.DeletionTimestamp, o.Finalizers = new(metav1.Now()), []string{"x.io/hold"}
 		} else if other {
 			o.DeletionTimestamp, o.Finalizers = new(metav1.Now()), []string{"y.io/hold"}
+		} else if domain {
+			o.DeletionTimestamp, o.Finalizers = new(metav1.Now()), []string{"x.io/other"}
 		}
 		for _, owner := range parts[1:] {
 			kind := kinds[strings.TrimRight(owner, "2")]
@@ -188,11 +195,13 @@ func TestReach(t *testing.T) {
 		"a claim elsewhere":                            {world: "cr! t:claim!", want: kept, wantLets: "t/claim"},
 		"a claim with another finalizer":               {world: "cr! t:claim%", want: kept},
 		"a claim of a namespace that is being deleted": {world: "cr! t:claim", but: []string{"t!"}, want: kept},
-		"a claim that another owns":                    {world: "cr! t:cr2! t:claim>cr2", want: kept, wantLets: "t/cr2"},
+		"a claim that another owns":                    {world: "cr! t:cr2! t:claim>cr2", want: kept, wantLets: "t/claim t/cr2"},
 		"a claim that nobody has deleted":              {world: "cr! t:claim", want: free},
 		"claims elsewhere were not read":               {world: "cr!", but: []string{"t:claim"}, want: unsure},
 		"those of its type elsewhere were not read":    {world: "cr!", but: []string{"t:cr"}, want: unsure},
-		"others elsewhere were not read":               {world: "cr!", but: []string{"t:cm"}, want: free},
+		"others elsewhere could not be read":           {world: "cr!", but: []string{"!cm"}, want: unsure},
+		"the dependent of another of its type":         {world: "cr! t:cr2! t:cm>cr2", want: free, wantLets: "t/cm t/cr2"},
+		"another finalizer of its domain":              {world: "cr! t:cm+", want: free, wantLets: "t/cm"},
 		"the volumes could not be read":                {world: "cr! t:claim!", err: errors.New("no"), want: unsure},
 		"another of its type":                          {world: "cr! t:cr2!", want: free, wantLets: "t/cr2"},
 		"another type with its finalizer":              {world: "cr! t:cm!", want: free, wantLets: "t/cm"},
@@ -224,6 +233,31 @@ func TestReach(t *testing.T) {
 	}
 }
 
+// What more a change frees by the time of its proof is asked about: nothing is sent for the old answer.
+func TestReachGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("a=x/y")
+		e, looks := w.edges(t), 0
+		e.Look = func(context.Context) (*unstick.Look, error) {
+			if looks++; looks < 2 {
+				return starting(owned("cr!")), nil
+			}
+			return starting(owned("cr! t:cr2!")), nil
+		}
+		operator := starting(owned("cr!")).Report.Causes[0].Remedies[0].Operation.Object
+		e.Read = func(context.Context, graph.Identity) (*unstructured.Unstructured, error) {
+			o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(0)}}}
+			o.SetUID(operator.UID)
+			return o, nil
+		}
+		w.refuse = func(q unstick.Question) bool { return len(q.Writes[0].Lets) > 0 }
+		_, err := e.Run(t.Context(), nil, &unstick.Options{Allow: explain.Safe}, change.Beforehand{})
+		if len(w.asked) != 2 || len(w.sent) > 0 || err == nil {
+			t.Errorf("asked %d times, sent %v: %v", len(w.asked), w.sent, err)
+		}
+	})
+}
+
 // What is freed besides is agreed to: a plan that frees more is another.
 func TestReachDigest(t *testing.T) {
 	one := unstick.Choose(starting(owned("cr!")), &unstick.Options{Allow: explain.Safe})
@@ -236,13 +270,18 @@ func TestReachDigest(t *testing.T) {
 // A webhook that is passed over lets go what it covers: what is being deleted, and the contents of namespaces that are.
 func TestReachOfRefusals(t *testing.T) {
 	for world, want := range map[string]string{
+		"in s: cr! t:cm! cm2!":   "1: operator safe [ConfigMap/s/cm2]",
 		"cr! t:cr2! t:cm cm2":    "1: operator safe [ConfigMap/t/cm]",
 		"cr! t:claim t:cm":       "1: volume safe, then start it [ConfigMap/t/cm]",
 		"cr! t:cr2! t:claim>cr2": "1: operator safe []",
-		"cr! cm! claim>cm":       "1: volume safe, then start it [ConfigMap/s/cm]",
+		"cr! cm! claim>cm":       "1: volume safe, then start it [ConfigMap/s/cm PersistentVolumeClaim/s/claim]",
 	} {
-		l := starting(owned(world, strings.Repeat("t!", strings.Count(world, "t:cm"))))
+		objects, one := strings.CutPrefix(world, "in s: ")
+		l := starting(owned(objects, strings.Repeat("t!", strings.Count(objects, "t:cm"))))
 		c := l.Report.Causes[0]
+		if one {
+			c.Remedies[0].In = []string{"s"}
+		}
 		c.Kind, c.Waits = finding.AdmWebhookDead, func(n graph.Node) bool { return n.Resource().Kind == "ConfigMap" }
 		l.FindStakes(t.Context(), volumes{})
 		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Safe}).Choices[0]

@@ -47,6 +47,7 @@ type world struct {
 	onLook func(n int)
 	asked  []unstick.Question
 	answer string
+	refuse func(unstick.Question) bool
 	shown  int
 	events []string
 }
@@ -244,6 +245,9 @@ func (w *world) Show(*unstick.Plan, *unstick.Look) error {
 // Ask implements unstick.Asker: the answer, or what is asked for.
 func (w *world) Ask(_ context.Context, q unstick.Question) (string, error) {
 	w.asked = append(w.asked, q)
+	if w.refuse != nil && w.refuse(q) {
+		return "no", nil
+	}
 	if w.answer != "" {
 		return w.answer, nil
 	}

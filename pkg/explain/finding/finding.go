@@ -149,6 +149,8 @@ type Way struct {
 	Keeps bool
 	// Partial: a person has to do more, or to judge whether it is the way out. Temporary: it is to be taken back.
 	Partial, Temporary bool
+	// In are the namespaces in which alone it is a way out for what waits, empty for all.
+	In []string
 	// Facts are what it rests on beyond the cause.
 	Facts []Fact
 	// Slot is of a way that is put together again when more is known: it takes the place of those with the same slot, whatever

@@ -97,7 +97,7 @@ func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from 
 		}
 		change := op(map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": e.Namespaces})
 		e.Webhooks, e.Way = webhooks, finding.Does(change, effect, strings.Join(e.Namespaces, ", "), from)
-		e.Way.Slot, e.Way.Loss, e.Way.Temporary = "exempt "+key, unguards(from, in), true
+		e.Way.Slot, e.Way.Loss, e.Way.Temporary, e.Way.In = "exempt "+key, unguards(from, in), true, e.Namespaces
 		f.Exemptions[key] = e
 	}
 	c.Put(e.Way)
