@@ -70,7 +70,7 @@ snapshot)
 	quiet kubectl -n shop wait --for=jsonpath='{.metadata.ownerReferences[0].kind}=Deployment' secret/session --timeout=120s
 	kubectl config set-context --current --namespace=shop >/dev/null
 	sleep 60 # explain-stuck gives a controller some time before it calls something stuck
-	kubectl gc snapshot --overwrite -o "$2"
+	kubectl gc snapshot --second-look --overwrite -o "$2"
 	close_shop
 	exit ;;
 esac

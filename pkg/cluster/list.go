@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +22,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/rawjson"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster/wire"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -361,27 +361,24 @@ func decodeList(decoder *wire.Decoder, body io.Reader, add func(*graph.Object) e
 func decodeJSON(r io.Reader, item func(text []byte) error) (wire.List, error) {
 	var list metav1.PartialObjectMetadataList
 	in := &boundedReader{r, longestAnswer, longestAnswer}
-	d := stdjson.NewDecoder(in)
-	err := eachField(d, func(name string) error {
+	stream := rawjson.NewStream(in)
+	err := stream.Fields(func(name string) error {
 		in.left = in.most // for each of what is in memory at a time
 		switch name {
 		case "kind":
-			return d.Decode(&list.Kind)
+			return decodeNext(stream, &list.Kind)
 		case "apiVersion":
-			return d.Decode(&list.APIVersion)
+			return decodeNext(stream, &list.APIVersion)
 		case "metadata":
-			return d.Decode(&list.ListMeta)
+			return decodeNext(stream, &list.ListMeta)
 		case "items":
-			return eachOf(d, func() error {
+			return stream.Elements(func(text []byte) error {
 				in.left = in.most
-				var text stdjson.RawMessage
-				if err := d.Decode(&text); err != nil {
-					return err
-				}
 				return item(text)
 			})
 		}
-		return d.Decode(&stdjson.RawMessage{})
+		_, err := stream.Value()
+		return err
 	})
 	switch {
 	case err != nil:

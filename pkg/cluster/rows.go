@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/rawjson"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
@@ -74,56 +77,92 @@ func (s *saver) row(resource *graph.Resource, table *metav1.Table, object stdjso
 	if resource.Resource == "events" && !s.wantedEvent(object) {
 		return nil
 	}
-	var whole unstructured.Unstructured
-	var err error
-	if whole.Object, err = offline.Decode(resource.GroupResource(), object); err != nil {
-		return fmt.Errorf("reading the list of %s: %w", resource.GroupResource(), err)
-	}
 	var status Status
 	if table != nil {
 		status = rowStatus(table)
 	}
 	if status == (Status{}) && !withoutStatus[resource.GroupResource().String()] && !graph.BuiltinGroup(resource.Group) {
-		status = conditionStatus(whole.Object)
+		status = rawConditionStatus(object)
+	}
+	e, err := offline.EntryOf(resource.GroupResource(), object)
+	if err != nil {
+		return err
 	}
 	if resource.GroupResource() == leases.GroupResource() {
-		s.noteLease(&whole)
-	}
-	e, o, err := newEntry(resource, &whole)
-	if err != nil {
-		return fmt.Errorf("reading the list of %s: %w", resource.GroupResource(), err)
+		if err := s.noteLease(object); err != nil {
+			return err
+		}
 	}
 	e.Ready, e.Status = status.Ready, status.Status
+	o, err := objectOf(resource, e)
+	if err != nil {
+		return err
+	}
 	return s.add(e, o)
 }
 
-// eachRow decodes a list while it streams in, and calls each for its objects: the
+// objectOf is of an entry what is noted of it: who it is, whether it is being deleted, and whose it is.
+func objectOf(resource *graph.Resource, e *offline.Entry) (*graph.Object, error) {
+	metadata, o := rawjson.Field(e.Object, "metadata"), &graph.Object{Resource: resource}
+	text := func(value []byte) string { return strings.Clone(rawjson.Said(value)) }
+	var err error
+	rawjson.Fields(metadata, func(name, value []byte) {
+		switch string(name) {
+		case "name":
+			o.Name = text(value)
+		case "namespace":
+			o.Namespace = text(value)
+		case "uid":
+			o.UID = types.UID(text(value))
+		case "deletionTimestamp":
+			err = cmp.Or(err, json.Unmarshal(value, &o.DeletionTimestamp))
+		case "ownerReferences":
+			err = cmp.Or(err, json.Unmarshal(value, &o.OwnerReferences))
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading an object of %s: %w", resource.GroupResource(), err)
+	}
+	return o, nil
+}
+
+// eachRow splits a list while it streams in, and calls each for its objects: the
 // rows of a table, or items.
 func eachRow(in io.Reader, each func(table *metav1.Table, object stdjson.RawMessage) error) (metav1.ListMeta, error) {
 	var list metav1.ListMeta
-	table := &metav1.Table{}
-	d := stdjson.NewDecoder(in)
-	seen := false
-	err := eachField(d, func(name string) error {
+	table, seen, stream := &metav1.Table{}, false, rawjson.NewStream(in)
+	err := stream.Fields(func(name string) error {
 		switch name {
 		case "metadata":
-			return d.Decode(&list)
+			return decodeNext(stream, &list)
 		case "columnDefinitions":
-			return d.Decode(&table.ColumnDefinitions)
+			return decodeNext(stream, &table.ColumnDefinitions)
 		case "rows":
 			seen = true
-			return eachOf(d, func() error { return row(d, table, each) })
+			return stream.Elements(func(row []byte) error {
+				var cells, object []byte
+				rawjson.Fields(row, func(name, value []byte) {
+					switch string(name) {
+					case "cells":
+						cells = value
+					case "object":
+						object = value
+					}
+				})
+				table.Rows = []metav1.TableRow{{}}
+				if cells != nil {
+					if err := stdjson.Unmarshal(cells, &table.Rows[0].Cells); err != nil {
+						return err
+					}
+				}
+				return each(table, object)
+			})
 		case "items":
 			seen = true
-			return eachOf(d, func() error {
-				var object stdjson.RawMessage
-				if err := d.Decode(&object); err != nil {
-					return err
-				}
-				return each(nil, object)
-			})
+			return stream.Elements(func(object []byte) error { return each(nil, object) })
 		}
-		return d.Decode(&stdjson.RawMessage{})
+		_, err := stream.Value()
+		return err
 	})
 	if err == nil && !seen {
 		err = errors.New("the server sent neither a table nor a list")
@@ -131,78 +170,11 @@ func eachRow(in io.Reader, each func(table *metav1.Table, object stdjson.RawMess
 	return list, err
 }
 
-// row decodes a row of a table.
-func row(d *stdjson.Decoder, table *metav1.Table, each func(*metav1.Table, stdjson.RawMessage) error) error {
-	var r struct {
-		Cells  []any              `json:"cells"`
-		Object stdjson.RawMessage `json:"object"`
-	}
-	if err := d.Decode(&r); err != nil {
+// decodeNext decodes the next value of a stream.
+func decodeNext(stream *rawjson.Stream, into any) error {
+	value, err := stream.Value()
+	if err != nil {
 		return err
 	}
-	table.Rows = []metav1.TableRow{{Cells: r.Cells}}
-	return each(table, r.Object)
-}
-
-// eachField calls each for the fields of an object, of which it decodes the values. The
-// object is all that there is to read.
-func eachField(d *stdjson.Decoder, each func(name string) error) error {
-	if err := opens(d, '{'); err != nil {
-		return err
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		if err := each(name.(string)); err != nil {
-			return err
-		}
-	}
-	if err := opens(d, '}'); err != nil {
-		return err
-	}
-	if token, err := d.Token(); !errors.Is(err, io.EOF) {
-		return cmp.Or(err, fmt.Errorf("the server sent %s after the list", said(token)))
-	}
-	return nil
-}
-
-// opens reads a delimiter.
-func opens(d *stdjson.Decoder, want stdjson.Delim) error {
-	token, err := d.Token()
-	switch {
-	case errors.Is(err, io.EOF):
-		return io.ErrUnexpectedEOF
-	case err != nil:
-		return err
-	case token != want:
-		return fmt.Errorf("the server sent %s where a list has %v", said(token), want)
-	}
-	return nil
-}
-
-// said is a token as it stands in JSON, but for the quotes of a string.
-func said(token stdjson.Token) string {
-	if token == nil {
-		return "null"
-	}
-	return fmt.Sprint(token)
-}
-
-// eachOf calls each for the elements of an array, or not at all for null.
-func eachOf(d *stdjson.Decoder, each func() error) error {
-	token, err := d.Token()
-	if err != nil || token == nil {
-		return err
-	}
-	if token != stdjson.Delim('[') {
-		return fmt.Errorf("the server sent %s where a list has its objects", said(token))
-	}
-	for d.More() {
-		if err := each(); err != nil {
-			return err
-		}
-	}
-	return opens(d, ']')
+	return stdjson.Unmarshal(value, into)
 }

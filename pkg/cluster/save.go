@@ -429,7 +429,11 @@ func (s *saver) leasesAgain() error {
 }
 
 // noteLease looks whether a second look is needed.
-func (s *saver) noteLease(o *unstructured.Unstructured) {
+func (s *saver) noteLease(object []byte) error {
+	var o unstructured.Unstructured
+	if err := json.Unmarshal(object, &o.Object); err != nil {
+		return err
+	}
 	if s.now.IsZero() {
 		s.now = s.Now(s.ctx)
 	}
@@ -439,4 +443,5 @@ func (s *saver) noteLease(o *unstructured.Unstructured) {
 	case lease.Held:
 		s.managed = s.managed || o.GetNamespace() == metav1.NamespaceSystem && o.GetName() == "kube-controller-manager"
 	}
+	return nil
 }

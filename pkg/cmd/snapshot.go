@@ -27,6 +27,8 @@ type snapshotOptions struct {
 	overwrite bool
 	redact    bool
 	redactKey string
+	// secondLook: it is waited to see what moves.
+	secondLook bool
 }
 
 const snapshotLong = `Write one file with everything that the other commands need to know of the
@@ -45,6 +47,10 @@ everywhere by the same other one. It keeps types, numbers, the words of publicly
 known finalizers, and the words of error messages: the answers are the same but
 for the names. --redact-key FILE keeps which word stands for which, for you
 alone.
+
+With --second-look, leases and what is being deleted are read again after 12
+seconds, where a controller may work that no lease shows. Without it, answers
+from the file call that Unknown.
 
 A file that exists is replaced with --overwrite only.
 
@@ -84,6 +90,7 @@ func newSnapshot(g *globals) *cobra.Command {
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "The file to write; - is standard output")
 	cmd.Flags().BoolVar(&o.overwrite, "overwrite", false, "Replace files that exist")
 	cmd.Flags().BoolVar(&o.redact, "redact", false, "Replace names, also in messages, each word by the same other word everywhere")
+	cmd.Flags().BoolVar(&o.secondLook, "second-look", false, "Wait for 12 seconds, where that may show who is at work")
 	cmd.Flags().StringVar(&o.redactKey, "redact-key", "", "With --redact: the file to write which word stands for which to, readable by you alone")
 	return cmd
 }
@@ -157,7 +164,10 @@ func (o *snapshotOptions) write(ctx context.Context, s *session, recording *clus
 	header := offline.Header{
 		Begun: begun.UTC(), Server: recording.Version(), ContextNamespace: s.namespace, Redacted: o.redact, Contents: s.reader.Contents(),
 	}
-	options := cluster.SaveOptions{Begun: begun, Wait: wait}
+	options := cluster.SaveOptions{Begun: begun}
+	if o.secondLook {
+		options.Wait = wait
+	}
 	if s.enforced {
 		options.Namespace, header.Namespace = s.namespace, s.namespace
 	}

@@ -377,14 +377,16 @@ func (p *printed) otherVersion(gvk schema.GroupVersionKind) *List {
 // noteOwners notes versions of groups that references state and of which nothing is
 // known: whether a server serves them, no file says.
 func (p *printed) noteOwners(metadata map[string]any) {
-	eachOf(metadata["ownerReferences"], func(ref map[string]any) {
+	refs, _ := metadata["ownerReferences"].([]any)
+	for _, each := range refs {
+		ref, _ := each.(map[string]any)
 		apiVersion, _ := ref["apiVersion"].(string)
 		kind, _ := ref["kind"].(string)
 		gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 		if p.types[gvk] == nil && p.otherVersion(gvk) == nil && gvk.Version != "" {
 			p.unknown[gvk.GroupVersion()] = true
 		}
-	})
+	}
 }
 
 // file makes a snapshot of what was read, in memory.

@@ -261,6 +261,20 @@ func (r *redactor) entry(l *List, e *Entry) (*Entry, error) {
 	return &Entry{Object: text, Ready: e.Ready, Status: e.Status, Whole: e.Whole}, nil
 }
 
+// metadataFirst is the JSON of an object that begins with its metadata. These are taken out of it.
+func metadataFirst(object map[string]any) ([]byte, error) {
+	metadata, err := json.Marshal(object["metadata"])
+	delete(object, "metadata")
+	if err != nil || len(object) == 0 {
+		return slices.Concat([]byte(`{"metadata":`), metadata, []byte("}")), err
+	}
+	others, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat([]byte(`{"metadata":`), metadata, []byte(","), others[1:]), nil
+}
+
 // status returns an error of a server with other names.
 func (r *redactor) status(s *metav1.Status) *metav1.Status {
 	other := metav1.Status{Status: s.Status, Reason: s.Reason, Code: s.Code, Message: r.text(s.Message)}
@@ -314,10 +328,8 @@ func (r *redactor) field(field, s string) string {
 
 // managed replaces the finalizers in the fields that a manager has set: there they are keys.
 func (r *redactor) managed(fields map[string]any) map[string]any {
-	set, ok := at(fields, "f:metadata", "f:finalizers")
-	if !ok {
-		return fields
-	}
+	metadata, _ := fields["f:metadata"].(map[string]any)
+	set, _ := metadata["f:finalizers"].(map[string]any)
 	for field := range maps.Clone(set) {
 		var finalizer string
 		quoted, is := strings.CutPrefix(field, "v:")

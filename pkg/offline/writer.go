@@ -3,12 +3,14 @@
 package offline
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,7 +55,7 @@ func (w *Writer) write(value any) error {
 	if w.err != nil {
 		return w.err
 	}
-	text, err := json.Marshal(value)
+	text, err := lineOf(value)
 	if err == nil && len(text) >= maxLine {
 		err = fmt.Errorf("a line has %d bytes, which is more than a reader takes", len(text))
 	}
@@ -70,6 +72,17 @@ func (w *Writer) write(value any) error {
 		w.err = fmt.Errorf("writing a snapshot: %w", err)
 	}
 	return w.err
+}
+
+// lineOf is a value as JSON in one line.
+func lineOf(value any) ([]byte, error) {
+	e, is := value.(*Entry)
+	if !is || bytes.IndexByte(e.Object, '\n') >= 0 {
+		return json.Marshal(value)
+	}
+	others, err := json.Marshal(&Entry{Object: []byte("0"), Ready: e.Ready, Status: e.Status, Whole: e.Whole})
+	const before = `{"object":` // the object is JSON, to be written as it is
+	return slices.Concat([]byte(before), e.Object, others[len(before)+len("0"):]), err
 }
 
 // Answer adds what the server said to a GET of a path. Those about types come before what

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -47,7 +48,14 @@ func reduced(cluster *explaintest.World) {
 		resource := n.Resource().GroupResource()
 		if o := cluster.Whole[resource.Resource+"/"+n.Namespace()+"/"+n.Name()]; o != nil && !n.Virtual() {
 			gvk := o.GroupVersionKind()
-			o.Object = offline.Reduce(resource, o.Object)
+			e, err := offline.NewEntry(resource, o.Object)
+			if err != nil {
+				panic(err)
+			}
+			o.Object = nil
+			if err := json.Unmarshal(e.Object, &o.Object); err != nil {
+				panic(err)
+			}
 			o.SetGroupVersionKind(gvk)
 		}
 	}

@@ -155,7 +155,7 @@ func compareOffline(ctx context.Context, dir string, args []string) string {
 	}
 	before := runNormal(ctx, args)
 	file := filepath.Join(dir, "cluster.snapshot")
-	if taken := runNormal(ctx, slices.Concat([]string{args[0], "snapshot", "--overwrite", "-o", file}, connectionOf(dir, args[1:]))); taken.Code != 0 {
+	if taken := runNormal(ctx, slices.Concat([]string{args[0], "snapshot", "--second-look", "--overwrite", "-o", file}, connectionOf(dir, args[1:]))); taken.Code != 0 {
 		if before.Code == 1 {
 			return "" // nothing can be asked
 		}
