@@ -56,6 +56,8 @@ extensions/v1beta1                      Ingress                          ingress
 snapshot.storage.k8s.io/v1              VolumeSnapshot                   volumesnapshots                   namespaced
 snapshot.storage.k8s.io/v1              VolumeSnapshotContent            volumesnapshotcontents            cluster
 example.com/v1                          Widget                           widgets                           namespaced
+ray.io/v1                               RayCluster                       rayclusters                      namespaced
+helm.cattle.io/v1                       HelmChart                        helmcharts                       namespaced
 tekton.dev/v1                           TaskRun                          taskruns                         namespaced
 work.open-cluster-management.io/v1      ManifestWork                     manifestworks                    namespaced
 example.com/v1                          Gizmo                            gizmos                            cluster

@@ -18,7 +18,7 @@ func (w *walker) collected(n graph.Node) say.Text {
 	if len(refs) == 0 || owned || w.evidence.Ending(n.Namespace()) {
 		return say.Text{}
 	}
-	ref := &refs[0]
+	ref := &refs[max(0, slices.IndexFunc(refs, func(ref graph.Reference) bool { return ref.Reason != graph.Absent }))]
 	at, owner := fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), ref.Kind+"/"+ref.Name
 	switch ref.Reason {
 	case graph.UIDMismatch:

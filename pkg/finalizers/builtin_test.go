@@ -97,7 +97,7 @@ func TestFlags(t *testing.T) {
 			"Kubernetes", "Flux", "OLM v1", "AWS Controllers for Kubernetes (ACK)", "Rancher", "prometheus-operator",
 		},
 		"off cluster": {
-			"Kubernetes", "Argo CD", "kro", "wrangler (Rancher, Fleet, Harvester, k3s, RKE2)", "AWS Load Balancer Controller",
+			"Kubernetes", "Argo CD", "kro", "k3s", "wrangler (Rancher, Fleet, Harvester, k3s, RKE2)", "AWS Load Balancer Controller",
 			"Karpenter", "Karpenter (AWS)", "AWS Controllers for Kubernetes (ACK)", "Amazon VPC resource controller", "GKE",
 			"Gardener", "Karmada", "Open Cluster Management",
 		},

@@ -25,7 +25,7 @@ func TestFind(t *testing.T) {
 		{"case counts", "ForegroundDeletion", "Pod", ""},
 		{
 			"exact before the forms, the closest of these first", "wrangler.cattle.io/on-helm-chart-remove", "HelmChart.helm.cattle.io",
-			"wrangler.cattle.io/on-helm-chart-remove: wrangler (Rancher, Fleet, Harvester, k3s, RKE2), exact, of the kind\n" +
+			"wrangler.cattle.io/on-helm-chart-remove: k3s, exact, of the kind\n" +
 				"wrangler.cattle.io/<handler>: wrangler (Rancher, Fleet, Harvester, k3s, RKE2), of the kind",
 		},
 		{

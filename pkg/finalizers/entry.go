@@ -81,6 +81,9 @@ type Entry struct {
 	// Users are the fields by which others use the object, where these are not of its own API or
 	// are no references with a kind: "<plural>.<group> <field.of.the.object>".
 	Users []string
+	// Creates is what the controller creates in the namespace of the object to clean up, which nobody can once that is being
+	// deleted.
+	Creates string
 	// Leaks is what is left behind when the finalizer is removed by hand.
 	Leaks string
 	// Harmless: that is nothing that matters. Removing the finalizer is safe if,

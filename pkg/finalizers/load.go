@@ -212,6 +212,7 @@ var fields = []fieldOf{
 	{"waitsFor", "text", func(e *Entry) any { return &e.WaitsFor }},
 	{"whileUsed", "text", func(e *Entry) any { return &e.WhileUsed }},
 	{"users", "a list of text", func(e *Entry) any { return &e.Users }},
+	{"creates", "text", func(e *Entry) any { return &e.Creates }},
 	{"leaks", "text", func(e *Entry) any { return &e.Leaks }},
 	{"harmless", "true or false", func(e *Entry) any { return &e.Harmless }},
 	{"note", "text", func(e *Entry) any { return &e.Note }},

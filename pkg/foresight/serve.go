@@ -142,6 +142,9 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	if a.Is == controllers.Unclear && !l.eachLoses(&s, n, a) {
 		l.maybe(&s, n, a)
 	}
+	if a.Is == controllers.Served || a.Is == controllers.Unclear {
+		l.creates(&s, n, a)
+	}
 	l.lacks(&s, n)
 	return s
 }
@@ -229,6 +232,20 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss de
 		s.Doomed, s.Outlook, s.Why = true, Stuck, stuckBy{controllerLoses{s.Finalizer, s.By, loss, true}}
 	default:
 		s.Doomed, s.Outlook, s.Why = true, Racing, unlessFirst{controllerLoses{s.Finalizer, s.By, loss, false}}
+	}
+}
+
+// creates notes that a controller has to create something in a namespace that goes: the object had better go first.
+func (l *looker) creates(s *Service, n graph.Node, a *controllers.Answer) {
+	id, goes := l.named["Namespace/"+n.Namespace()]
+	for _, m := range a.Known {
+		if m.Creates != "" && goes && !n.BeingDeleted() && !l.goesAfter(id.UID, n.UID()) && !l.order.spares(id.UID, n.UID()) {
+			s.Early, s.needs = true, append(s.needs, id.UID)
+			if a.Is == controllers.Served {
+				s.Doomed = true
+				s.worsen(Racing, unlessFirst{createsWithin{s.Finalizer, s.By, m.Creates, id.Name}})
+			}
+		}
 	}
 }
 

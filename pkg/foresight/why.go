@@ -77,6 +77,12 @@ type (
 		loss      deprivation
 		before    bool
 	}
+	// createsWithin: its controller has to create something in a namespace that goes.
+	createsWithin struct {
+		finalizer       string
+		by              graph.Identity
+		what, namespace string
+	}
 	// needsAbsent: its controller, if one is known, needs something that does not exist.
 	needsAbsent struct {
 		finalizer string

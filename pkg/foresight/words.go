@@ -93,6 +93,10 @@ func (w controllerLoses) words() string {
 	return said
 }
 
+func (w createsWithin) words() string {
+	return fmt.Sprintf("%s, which must remove the finalizer %s, creates %s for it, which is not possible in namespace %s once that is being deleted", w.by, w.finalizer, w.what, w.namespace)
+}
+
 func (w needsAbsent) words() string {
 	if w.by.Name == "" {
 		return fmt.Sprintf("the controller of the finalizer %s needs %s, which does not exist", w.finalizer, w.what)

@@ -303,7 +303,7 @@ func Whose(finalizer string, known []finalizers.Match) string {
 	switch {
 	case strings.EqualFold(name, m.Product):
 		return m.Product
-	case strings.Contains(strings.ToLower(name), strings.ToLower(m.Product)):
+	case strings.Contains(strings.ToLower(name), strings.ToLower(m.Product)), strings.HasPrefix(m.Product, name):
 		return "the " + name
 	}
 	return "the " + name + " of " + m.Product
