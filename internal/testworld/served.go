@@ -81,6 +81,10 @@ gateway.networking.k8s.io/v1            HTTPRoute                        httprou
 gateway.networking.k8s.io/v1            GatewayClass                     gatewayclasses                    cluster
 gateway.networking.k8s.io/v1            Gateway                          gateways                          namespaced
 postgresql.cnpg.io/v1                   Database                         databases                         namespaced
+operators.coreos.com/v1alpha1           Subscription                     subscriptions                     namespaced
+operators.coreos.com/v1alpha1           ClusterServiceVersion            clusterserviceversions            namespaced
+operators.coreos.com/v1alpha1           InstallPlan                      installplans                      namespaced
+operators.coreos.com/v1                 OperatorGroup                    operatorgroups                    namespaced
 kueue.x-k8s.io/v1beta1                  ResourceFlavor                   resourceflavors                   cluster
 kueue.x-k8s.io/v1beta1                  ClusterQueue                     clusterqueues                     cluster
 karpenter.k8s.aws/v1                    EC2NodeClass                     ec2nodeclasses                    cluster

@@ -145,7 +145,10 @@ func (w *World) word(o *graph.Object, key, value string) (bool, error) {
 		o.Finalizers = strings.Split(value, ",")
 	case "label":
 		k, v, _ := strings.Cut(value, "=")
-		o.Labels = map[string]string{k: v}
+		if o.Labels == nil {
+			o.Labels = map[string]string{}
+		}
+		o.Labels[k] = v
 	case "owner", "owners":
 		owners := []string{value}
 		if key == "owners" {

@@ -59,7 +59,7 @@ Exit codes:
 func newUninstall(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Show what helm, Flux, Argo CD or a prune leaves hanging",
+		Short: "Show what helm, Flux, Argo CD, OLM or a prune leaves hanging",
 		Long:  uninstallLong,
 		Example: g.example(`  # Before an operator is removed
   NAME uninstall helm web -n shop
@@ -78,7 +78,14 @@ func newUninstall(g *globals) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args:              cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(newUninstallHelm(g), newUninstallFlux(g), newUninstallArgoCD(g), newUninstallApplySet(g), newUninstallPrune(g))
+	others := map[string]func(*globals) *cobra.Command{"helm": newUninstallHelm, "applyset": newUninstallApplySet, "prune": newUninstallPrune}
+	for _, tool := range uninstall.Tools() {
+		if other := others[tool.Name]; other != nil {
+			cmd.AddCommand(other(g))
+		} else {
+			cmd.AddCommand(newUninstallObject(g, tool))
+		}
+	}
 	return cmd
 }
 

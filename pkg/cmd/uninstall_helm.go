@@ -71,15 +71,7 @@ func (o *helmOptions) plan(ctx context.Context, s *session, w *uninstall.World) 
 	if err != nil {
 		return nil, err
 	}
-	return uninstall.Helm(w, release, o.versionOf(release)), nil
-}
-
-// versionOf is the major version of the Helm that uninstalls.
-func (r *releases) versionOf(release *uninstall.Release) int {
-	if r.version != 0 {
-		return r.version
-	}
-	return release.Version
+	return uninstall.Helm(w, release, cmp.Or(o.version, release.Version)), nil
 }
 
 // releases are how the releases of Helm are read.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -230,7 +231,7 @@ func (l *losses) guarded(n graph.Node) []Loss {
 func (l *losses) spares(n graph.Node, finalizer string) bool {
 	resource := n.Resource().GroupResource()
 	policy := resource == pushSecrets || finalizer == "finalizer.managedresource.crossplane.io"
-	if !policy && resource != kustomizations {
+	if !policy && resource != delivery.Kustomizations {
 		return false
 	}
 	full, err := l.now.evidence.Whole(n)
@@ -239,7 +240,7 @@ func (l *losses) spares(n graph.Node, finalizer string) bool {
 	}
 	prunes, stated, _ := unstructured.NestedBool(full.Object, "spec", "prune")
 	suspended, _, _ := unstructured.NestedBool(full.Object, "spec", "suspend")
-	if resource == kustomizations {
+	if resource == delivery.Kustomizations {
 		return suspended || stated && !prunes
 	}
 	kept := evidence.Nested(full, "spec", "deletionPolicy")
@@ -248,24 +249,17 @@ func (l *losses) spares(n graph.Node, finalizer string) bool {
 
 var pushSecrets = schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"}
 
-// inventories are where the objects of a type have what they deployed.
-var inventories = map[schema.GroupResource][]string{
-	applications:   {"status", "resources"},
-	kustomizations: {"status", "inventory", "entries"},
-}
-
 // deployed counts what an object has deployed, 0 where its status does not tell.
 func (l *losses) deployed(n graph.Node) int {
-	path, has := inventories[n.Resource().GroupResource()]
-	if !has {
+	resource := n.Resource().GroupResource()
+	if resource != delivery.Applications && resource != delivery.Kustomizations {
 		return 0
 	}
 	full, err := l.now.evidence.Whole(n)
 	if err != nil {
 		return 0 // it is noted as unread
 	}
-	items, _, _ := unstructured.NestedSlice(full.Object, path...)
-	return len(items)
+	return len(delivery.Inventory(resource, full))
 }
 
 var secrets = schema.GroupResource{Resource: "secrets"}

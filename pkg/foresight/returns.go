@@ -5,9 +5,9 @@ package foresight
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -25,15 +25,14 @@ type Return struct {
 // Says says who makes it again.
 func (r *Return) Says() string { return r.Why.words() }
 
-// Deliverer returns what delivered it from Git or as a release, and will again: its kind, "Release", "Application", "Kustomization" or
-// "HelmRelease", and where it is, as far as that is known. It is empty when something else makes it again.
+// Deliverer returns what delivered it from Git or as a release, and will again: its kind, "Release", or that of the tool's object, and where it is, as far as that is known. It is empty when something else makes it again.
 func (r *Return) Deliverer() (kind, namespace, name string) {
 	switch w := r.Why.(type) {
 	case byRelease:
 		return "Release", w.namespace, w.name
 	case byApplication:
 		return "Application", "", w.name
-	case byFluxObject:
+	case byToolsObject:
 		return w.kind, w.namespace, w.name
 	}
 	return "", "", ""
@@ -72,48 +71,28 @@ func (l *returning) returns() []Return {
 // maxRead is the number of targets of which is read who delivered them.
 const maxRead = 50
 
-var (
-	applications   = schema.GroupResource{Group: "argoproj.io", Resource: "applications"}
-	kustomizations = schema.GroupResource{Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations"}
-	helmReleases   = schema.GroupResource{Group: "helm.toolkit.fluxcd.io", Resource: "helmreleases"}
-)
-
-// delivered says who delivered an object from Git, or with a release, and makes it again:
-// the tracking of Argo CD (util/argo/resource_tracking.go), the labels of Flux's
-// kustomize-controller and helm-controller, and the annotations of Helm
-// (pkg/action/validate.go).
+// delivered says who delivered an object from Git, or with a release, and makes it again, by what it bears (pkg/delivery).
 func (l *returning) delivered(n graph.Node) (Return, bool) {
 	o, err := l.now.evidence.Whole(n)
 	if err != nil {
 		return Return{}, false
 	}
 	r := Return{Object: n.Identity()}
-	labels, annotations := o.GetLabels(), o.GetAnnotations()
-	switch {
-	case annotations["argocd.argoproj.io/tracking-id"] != "":
-		app, _, _ := strings.Cut(annotations["argocd.argoproj.io/tracking-id"], ":")
-		return l.byArgo(r, app[strings.LastIndex(app, "_")+1:])
-	case labels["argocd.argoproj.io/instance"] != "":
-		return l.byArgo(r, labels["argocd.argoproj.io/instance"])
-	case labels["kustomize.toolkit.fluxcd.io/name"] != "":
-		return l.byFlux(r, kustomizations, "Kustomization", labels["kustomize.toolkit.fluxcd.io/namespace"], labels["kustomize.toolkit.fluxcd.io/name"])
-	case labels["helm.toolkit.fluxcd.io/name"] != "":
-		return l.byFlux(r, helmReleases, "HelmRelease", labels["helm.toolkit.fluxcd.io/namespace"], labels["helm.toolkit.fluxcd.io/name"])
-	case labels["app.kubernetes.io/managed-by"] == "Helm" && annotations["meta.helm.sh/release-name"] != "":
-		return l.byHelm(r, annotations["meta.helm.sh/release-namespace"], annotations["meta.helm.sh/release-name"])
+	for _, m := range delivery.Marks(o) {
+		switch {
+		case m.Kind == "ApplySet", m.Kind == "Release" && o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm":
+		case m.Usual: // that says something only when there is such an Application
+			r.Why = byApplication{m.Name, argoByLabel}
+			return r, l.exists(m.Resource, "", m.Name)
+		case m.Resource == delivery.Applications:
+			return l.byArgo(r, m.Name)
+		case m.Kind == "Release":
+			return l.byHelm(r, m.Namespace, m.Name)
+		default:
+			return l.byObject(r, m)
+		}
 	}
-	return l.byLabel(r, o)
-}
-
-// byLabel is an object that has the usual label of an instance, as Argo CD sets it by
-// default: that says something only when there is such an Application.
-func (l *returning) byLabel(r Return, o *unstructured.Unstructured) (Return, bool) {
-	instance := o.GetLabels()["app.kubernetes.io/instance"]
-	if instance == "" || !l.exists(applications, "", instance) {
-		return r, false
-	}
-	r.Why = byApplication{instance, argoByLabel}
-	return r, true
+	return r, false
 }
 
 // byHelm is an object of a release of Helm, whose records are Secrets or ConfigMaps
@@ -139,19 +118,19 @@ func (l *returning) byHelm(r Return, namespace, release string) (Return, bool) {
 
 func (l *returning) byArgo(r Return, app string) (Return, bool) {
 	r.Why = byApplication{app, argoTracks}
-	if !l.exists(applications, "", app) {
+	if !l.exists(delivery.Applications, "", app) {
 		r.Why = byApplication{app, argoElsewhere}
 	}
 	return r, true
 }
 
-func (l *returning) byFlux(r Return, resource schema.GroupResource, kind, namespace, name string) (Return, bool) {
-	r.Why, r.Certain = byFluxObject{kind, namespace, name, false}, true
-	if !l.exists(resource, namespace, name) {
-		if l.graph.Snapshot().Covers(resource, namespace, name) {
+func (l *returning) byObject(r Return, m delivery.Mark) (Return, bool) {
+	r.Why, r.Certain = byToolsObject{m.Kind, m.Namespace, m.Name, false}, true
+	if !l.exists(m.Resource, m.Namespace, m.Name) {
+		if l.graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name) {
 			return r, false // a label that was left
 		}
-		r.Why, r.Certain = byFluxObject{kind, namespace, name, true}, false
+		r.Why, r.Certain = byToolsObject{m.Kind, m.Namespace, m.Name, true}, false
 	}
 	return r, true
 }

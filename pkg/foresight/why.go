@@ -237,8 +237,8 @@ type (
 		name string
 		how  argo
 	}
-	byRelease    struct{ namespace, name string }
-	byFluxObject struct {
+	byRelease     struct{ namespace, name string }
+	byToolsObject struct {
 		kind, namespace, name string
 		unread                bool
 	}

@@ -336,8 +336,8 @@ func (w byRelease) words() string {
 	return "recreated by the next helm upgrade of release " + w.namespace + "/" + w.name
 }
 
-func (w byFluxObject) words() string {
-	said := "recreated by " + w.kind + "/" + w.namespace + "/" + w.name + " of Flux, at its next reconciliation"
+func (w byToolsObject) words() string {
+	said := "recreated by " + w.kind + "/" + w.namespace + "/" + w.name + ", at its next reconciliation"
 	if w.unread {
 		said += ", if that still exists"
 	}

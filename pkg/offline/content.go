@@ -44,10 +44,12 @@ var namingFields = map[string][]string{
 	"horizontalpodautoscalers.autoscaling": {"scaleTargetRef", "minReplicas"},
 	"scaledobjects.keda.sh":                {"scaleTargetRef", "minReplicaCount", "idleReplicaCount"},
 
-	"kustomizations.kustomize.toolkit.fluxcd.io": {"kubeConfig", "serviceAccountName", "suspend", "prune", "deletionPolicy"},
-	"helmreleases.helm.toolkit.fluxcd.io":        {"kubeConfig", "serviceAccountName", "suspend", "targetNamespace", "releaseName", "storageNamespace", "uninstall"},
-	"applications.argoproj.io":                   {"destination", "project", "syncPolicy"},
-	"applicationsets.argoproj.io":                {"syncPolicy"},
+	"kustomizations.kustomize.toolkit.fluxcd.io":  {"kubeConfig", "serviceAccountName", "suspend", "prune", "deletionPolicy"},
+	"helmreleases.helm.toolkit.fluxcd.io":         {"kubeConfig", "serviceAccountName", "suspend", "targetNamespace", "releaseName", "storageNamespace", "uninstall"},
+	"applications.argoproj.io":                    {"destination", "project", "syncPolicy"},
+	"applicationsets.argoproj.io":                 {"syncPolicy"},
+	"subscriptions.operators.coreos.com":          {"name"},
+	"clusterserviceversions.operators.coreos.com": {"customresourcedefinitions", "cleanup"},
 }
 
 // inventoryFields are the fields of the status in which objects of some of these types say what they have deployed.
@@ -55,6 +57,7 @@ var inventoryFields = map[string][]string{
 	"kustomizations.kustomize.toolkit.fluxcd.io": {"inventory"},
 	"helmreleases.helm.toolkit.fluxcd.io":        {"history", "storageNamespace"},
 	"applications.argoproj.io":                   {"resources", "controllerNamespace"},
+	"subscriptions.operators.coreos.com":         {"installedCSV"},
 }
 
 // HoldsOf returns what a snapshot has of the objects of a type.

@@ -93,7 +93,7 @@ func (d *UninstallPlan) returning(r *ObjectReference) bool {
 // mayKeep reports whether the tool's settings decide whether it deletes an object.
 func (d *UninstallPlan) mayKeep(r *ObjectReference) bool {
 	return slices.ContainsFunc(d.NotKnown, func(q OpenQuestion) bool {
-		return q.Cause == uninstall.Untracked && q.Object != nil && q.Object.Kind == r.Kind && q.Object.Namespace == r.Namespace && q.Object.Name == r.Name
+		return (q.Cause == uninstall.Untracked || q.Cause == uninstall.MayKeep) && q.Object != nil && q.Object.Kind == r.Kind && q.Object.Namespace == r.Namespace && q.Object.Name == r.Name
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -31,10 +32,10 @@ var argoFinalizers = map[string]metav1.DeletionPropagation{
 func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	p := &Plan{
 		Tool: "argocd", Order: "Argo CD", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationForeground, Deliverer: "Application",
-		Command: []string{"kubectl", "delete", Applications.String(), n.Name(), "-n", n.Namespace()}, Own: n.Identity(), Awaits: true,
+		Command: []string{"kubectl", "delete", delivery.Applications.String(), n.Name(), "-n", n.Namespace()}, Own: n.Identity(), Awaits: true,
 	}
 	own := barrierOf(n.Identity())
-	all := w.find(resources(o))
+	all := w.find(inventory(delivery.Applications, o))
 	a := &application{p, o, w.whole(all)}
 	remote := a.remote()
 	if remote && !slices.ContainsFunc(a.live, a.tracks) {
@@ -123,18 +124,6 @@ func (w *World) argoNamespace(n graph.Node, o *unstructured.Unstructured) (names
 		return n.Namespace(), len(namespaces) > 0
 	}
 	return sets.List(namespaces)[0], false
-}
-
-// resources are the objects of status.resources.
-func resources(o *unstructured.Unstructured) []Item {
-	var items []Item
-	entries, _, _ := unstructured.NestedSlice(o.Object, "status", "resources")
-	for _, each := range entries {
-		entry, _ := each.(map[string]any)
-		text := func(key string) string { return evidence.Text(entry[key]) }
-		items = append(items, kindOf(text("group"), text("version"), text("kind"), text("namespace"), text("name")))
-	}
-	return items
 }
 
 // waves puts what Argo CD deletes into its waves, the last first, and notes what it keeps. What it tracks and is being deleted comes before all:
@@ -228,17 +217,18 @@ func hasOption(o *unstructured.Unstructured, annotation, option string) bool {
 	return false
 }
 
-// tracks reports whether a live object bears the Application's name in the usual annotation, or, without that, in the usual label
-// (github.com/argoproj/argo-cd/v3/util/argo/resource_tracking.go). By which Argo CD goes is one of its settings.
+// tracks reports whether a live object bears the Application's name in the usual annotation, or, without that, in a usual label. By which Argo CD
+// goes is one of its settings.
 func (p *Plan) tracks(o *unstructured.Unstructured) bool {
 	if o == nil {
 		return false
 	}
-	of := func(name string) bool { return name == p.Name || name == p.Namespace+"_"+p.Name }
-	if id, _, tracked := strings.Cut(o.GetAnnotations()["argocd.argoproj.io/tracking-id"], ":"); tracked {
-		return of(id)
+	for _, m := range delivery.Marks(o) {
+		if m.Resource == delivery.Applications {
+			return p.is(m)
+		}
 	}
-	return of(o.GetLabels()["app.kubernetes.io/instance"]) || of(o.GetLabels()["argocd.argoproj.io/instance"])
+	return false
 }
 
 // waveOf is the sync wave of a live object (gitops-engine, pkg/sync/syncwaves/waves.go).

@@ -10,17 +10,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-)
-
-// The types of Flux and Argo CD that are followed.
-var (
-	Kustomizations = schema.GroupResource{Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations"}
-	HelmReleases   = schema.GroupResource{Group: "helm.toolkit.fluxcd.io", Resource: "helmreleases"}
-	Applications   = schema.GroupResource{Group: "argoproj.io", Resource: "applications"}
 )
 
 // fluxFinalizer is that by which a controller of Flux deletes what an object has deployed (api/v1/kustomization_types.go, api/v2/helmrelease_types.go).
@@ -47,7 +40,7 @@ func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 		return p
 	}
 	p.Marks = map[string]string{"kustomize.toolkit.fluxcd.io/name": n.Name()}
-	all := w.find(inventory(o))
+	all := w.find(inventory(delivery.Kustomizations, o))
 	for i := range all {
 		p.Items = append(p.Items, all[i].Item)
 	}
@@ -109,27 +102,6 @@ func (p *Plan) elsewhere(o *unstructured.Unstructured) bool {
 		p.Open = append(p.Open, Open{Cause: Elsewhere, Detail: "spec.kubeConfig"})
 	}
 	return remote
-}
-
-// inventory are the objects of status.inventory, each NAMESPACE_NAME_GROUP_KIND, where a colon of a name is two underscores
-// (github.com/fluxcd/cli-utils/pkg/object/objmetadata.go, ParseObjMetadata).
-func inventory(o *unstructured.Unstructured) []Item {
-	var items []Item
-	entries, _, _ := unstructured.NestedSlice(o.Object, "status", "inventory", "entries")
-	for _, each := range entries {
-		entry, _ := each.(map[string]any)
-		namespace, rest, _ := strings.Cut(evidence.Text(entry["id"]), "_")
-		rest, kind := cutLast(rest)
-		name, group := cutLast(rest)
-		items = append(items, kindOf(group, evidence.Text(entry["v"]), kind, namespace, strings.ReplaceAll(name, "__", ":")))
-	}
-	return items
-}
-
-// cutLast cuts a text at its last underscore.
-func cutLast(text string) (before, after string) {
-	at := max(strings.LastIndex(text, "_"), 0)
-	return text[:at], strings.TrimPrefix(text[at:], "_")
 }
 
 // keepsInventory is why a Kustomization deletes nothing of its inventory, empty when it does (finalizerShouldDeleteResources).
@@ -195,16 +167,15 @@ func installed(o *unstructured.Unstructured) bool {
 	return len(history) > 0 && evidence.Nested(o, "status", "storageNamespace") != ""
 }
 
-// HelmReleaseBy is HelmRelease with the release that read finds, by the namespace of its record and its name, and with the major version of the Helm that
-// uninstalls it. A release without a record is taken for uninstalled (internal/reconcile/uninstall.go, Reconcile). With another error of read the
+// HelmReleaseBy is HelmRelease with the release that the world reads. A release without a record is taken for uninstalled (internal/reconcile/uninstall.go, Reconcile). With another error the
 // plan is of the HelmRelease alone.
-func HelmReleaseBy(w *World, n graph.Node, o *unstructured.Unstructured, read func(namespace, name string) (*Release, error), version func(*Release) int) (*Plan, error) {
+func HelmReleaseBy(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, error) {
 	p := HelmRelease(w, n, o, nil, 0)
 	if len(p.Open) > 0 { // it uninstalls nothing
 		return p, nil
 	}
 	name, namespace, storage := HelmReleaseOf(o)
-	release, err := read(storage, name)
+	release, err := w.release(storage, name)
 	if errors.As(err, new(NoReleaseError)) {
 		p.Open = append(p.Open, Open{Cause: Unrecorded})
 		return p, nil
@@ -212,8 +183,9 @@ func HelmReleaseBy(w *World, n graph.Node, o *unstructured.Unstructured, read fu
 	if err != nil {
 		return p, err
 	}
-	release.Namespace, w.Namespace = namespace, namespace
-	return HelmRelease(w, n, o, release, version(release)), nil
+	within := *w
+	release.Namespace, within.Namespace = namespace, namespace
+	return HelmRelease(&within, n, o, release, w.VersionOf(release)), nil
 }
 
 // HelmRelease is what helm-controller does when a HelmRelease is deleted (github.com/fluxcd/helm-controller/internal/controller/helmrelease_controller.go,

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 )
 
 // The major versions of Helm, whose rules differ.
@@ -168,19 +169,13 @@ func (p *Plan) owned(w *World, r *Release, all []found) []found {
 		case o == nil:
 			p.Open = append(p.Open, Open{Cause: Unread, Item: f.Item})
 			owned = append(owned, f)
-		case o.GetLabels()["app.kubernetes.io/managed-by"] == "Helm" && releaseOf(o) == r.Namespace+"/"+r.Name:
+		case o.GetLabels()["app.kubernetes.io/managed-by"] == "Helm" && delivery.Release(o) == r.Namespace+"/"+r.Name:
 			owned = append(owned, f)
 		default:
-			p.keep(&f, NotOwned, strings.Trim(releaseOf(o), "/"))
+			p.keep(&f, NotOwned, delivery.Release(o))
 		}
 	}
 	return owned
-}
-
-// releaseOf is the release that a live object says it is of, as namespace/name.
-func releaseOf(o *unstructured.Unstructured) string {
-	a := o.GetAnnotations()
-	return a["meta.helm.sh/release-namespace"] + "/" + a["meta.helm.sh/release-name"]
 }
 
 // inOrder puts the objects that exist into the order of Helm.

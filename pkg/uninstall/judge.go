@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -48,7 +49,7 @@ func (j *judging) belongs(c *candidate) {
 	switch c.left.By {
 	case ByLabel:
 		key, value, _ := strings.Cut(c.left.Detail, "=")
-		if value == "" || c.whole.GetLabels()[key] != value {
+		if now, has := c.whole.GetLabels()[key]; !has || now != value {
 			c.hold(Unlabelled, c.left.Detail, "")
 		}
 	case ByService, ByClaimTemplate, ByHolder, ByManager:
@@ -83,32 +84,25 @@ func (j *judging) back(c *candidate) {
 
 // deliveredBy is the release or the tool's object that an object says it is of, empty when that is what was uninstalled, or nothing.
 func (s *Saved) deliveredBy(o *unstructured.Unstructured) string {
-	labels, annotations := o.GetLabels(), o.GetAnnotations()
-	for group, kind := range map[string]string{"kustomize": "Kustomization", "helm": "HelmRelease"} {
-		name, namespace := labels[group+".toolkit.fluxcd.io/name"], labels[group+".toolkit.fluxcd.io/namespace"]
+	for _, m := range delivery.Marks(o) {
+		own := m.Name == s.Name && (m.Namespace == "" || m.Namespace == s.Namespace)
 		switch {
-		case name != "" && s.Tool == "flux" && name == s.Name && namespace == s.Namespace:
+		case m.Usual:
+		case s.Tool == "helm" && m.Kind == "Release" && own, s.Tool == "applyset" && m.Kind == "ApplySet",
+			s.Tool == "olm" && m.Resource == delivery.ClusterServiceVersions && m.Namespace == s.Namespace, s.owns(m.Resource) && own:
 			return ""
-		case name != "":
-			return kind + "/" + namespace + "/" + name
+		default:
+			return m.String()
 		}
 	}
-	app, _, _ := strings.Cut(annotations["argocd.argoproj.io/tracking-id"], ":")
-	if app == "" {
-		app = labels["argocd.argoproj.io/instance"]
-	}
-	release := strings.Trim(releaseOf(o), "/")
-	switch {
-	case app != "" && s.Tool == "argocd" && (app == s.Name || app == s.Namespace+"_"+s.Name):
-		return ""
-	case app != "":
-		return "Application/" + app
-	case release != "" && (s.Tool != "helm" || release != s.Namespace+"/"+s.Name):
-		return "Release/" + release
-	case labels["applyset.kubernetes.io/part-of"] != "" && s.Tool != "applyset":
-		return "ApplySet/" + labels["applyset.kubernetes.io/part-of"]
-	}
 	return ""
+}
+
+// owns reports whether a type is one of the tool's own objects.
+func (s *Saved) owns(resource schema.GroupResource) bool {
+	return slices.ContainsFunc(Tools(), func(t Tool) bool {
+		return t.Name == s.Tool && slices.ContainsFunc(t.Kinds, func(k Kind) bool { return k.Resource == resource })
+	})
 }
 
 // leased holds a lease whose holder works, or may: it is none of the pods that are gone.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -292,7 +293,7 @@ func (l *leftovers) labelled() {
 		}
 		labels := n.Object().Labels
 		for _, key := range slices.Sorted(maps.Keys(l.plan.Marks)) {
-			if labels[key] != l.plan.Marks[key] || labels[key] == "" || l.going[n.UID()] || l.ofAnother(n) {
+			if value, has := labels[key]; !has || value != l.plan.Marks[key] || l.going[n.UID()] || l.ofAnother(n) {
 				continue
 			}
 			l.add(n.Identity(), ByLabel, key+"="+labels[key])
@@ -302,7 +303,7 @@ func (l *leftovers) labelled() {
 
 func (l *leftovers) ofAnother(n graph.Node) bool {
 	o, err := l.Evidence.Whole(n)
-	return err == nil && releaseOf(o) != "/" && releaseOf(o) != l.plan.Namespace+"/"+l.plan.Name
+	return err == nil && delivery.Release(o) != "" && delivery.Release(o) != l.plan.Namespace+"/"+l.plan.Name
 }
 
 // made are Secrets, ConfigMaps and Leases in the namespaces that programs of workloads have made which go.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
@@ -30,7 +31,7 @@ func accountOf(o *unstructured.Unstructured) string {
 // nothing, and remove their finalizer (kustomization_controller.go, finalize; helmrelease_controller.go, reconcileReleaseDeletion).
 func (f *following) noAccount(at int, n graph.Node, o *unstructured.Unstructured) string {
 	name := accountOf(o)
-	if name == "" || n.Resource().GroupResource() == Applications {
+	if name == "" || n.Resource().GroupResource() == delivery.Applications {
 		return ""
 	}
 	id := evidence.Identity(evidence.ServiceAccounts, n.Namespace(), name)
@@ -86,7 +87,7 @@ func (f *following) own() (graph.Node, *unstructured.Unstructured) {
 func (f *following) needs(d *delegate) {
 	n := d.node
 	f.need(n, f.needed(n, d.object))
-	if n.Resource().GroupResource() == HelmReleases {
+	if n.Resource().GroupResource() == delivery.HelmReleases {
 		_, _, storage := HelmReleaseOf(d.object)
 		for _, namespace := range f.Evidence.Named(evidence.Namespaces.GroupResource(), "", storage) {
 			f.mayKeep(d, namespace)
@@ -115,9 +116,9 @@ func (f *following) needed(n graph.Node, o *unstructured.Unstructured) []preview
 	switch resource := n.Resource().GroupResource(); {
 	case len(n.Finalizers()) == 0:
 		return nil
-	case resource == Applications:
+	case resource == delivery.Applications:
 		return f.project(n, o)
-	case resource == Kustomizations && secret != "":
+	case resource == delivery.Kustomizations && secret != "":
 		return f.necessary(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "Secret", n.Namespace(), secret)
 	}
 	return nil
@@ -128,7 +129,7 @@ func (f *following) needed(n graph.Node, o *unstructured.Unstructured) []preview
 func (f *following) project(n graph.Node, o *unstructured.Unstructured) []preview.Need {
 	namespace, certain := f.argoNamespace(n, o)
 	name := cmp.Or(evidence.Nested(o, "spec", "project"), "default")
-	needs := f.necessary(schema.GroupVersionResource{Group: Applications.Group, Version: "v1alpha1", Resource: "appprojects"}, "AppProject", namespace, name)
+	needs := f.necessary(schema.GroupVersionResource{Group: delivery.Applications.Group, Version: "v1alpha1", Resource: "appprojects"}, "AppProject", namespace, name)
 	needs = slices.DeleteFunc(needs, func(need preview.Need) bool {
 		project, exists := f.Graph.Node(need.Object.UID)
 		guarded := exists && !need.Absent && len(project.Finalizers()) > 0

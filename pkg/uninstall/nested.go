@@ -95,11 +95,11 @@ func (f *following) delegates(at int) []graph.Node {
 		if n.Virtual() || f.seen[n.UID()] {
 			continue
 		}
-		switch n.Resource().GroupResource() {
-		case applicationSets:
+		switch resource := n.Resource().GroupResource(); {
+		case resource == applicationSets:
 			f.seen[n.UID()] = true
 			f.keepsApplications(n)
-		case Kustomizations, HelmReleases, Applications:
+		case controlled(resource) != nil:
 			all = append(all, n)
 		}
 	}
@@ -175,25 +175,11 @@ func (f *following) follow(at, next int, n graph.Node) int {
 
 // planOf is what the controller of a tool's object does when that is deleted.
 func (f *following) planOf(n graph.Node, o *unstructured.Unstructured) *Plan {
-	w := *f.World
-	switch n.Resource().GroupResource() {
-	case Kustomizations:
-		return Kustomization(&w, n, o)
-	case Applications:
-		return Application(&w, n, o)
-	}
-	p, err := HelmReleaseBy(&w, n, o, w.release, func(r *Release) int { return r.Version })
+	p, err := controlled(n.Resource().GroupResource()).Plan(f.World, n, o)
 	if err != nil {
 		p.Open = append(p.Open, Open{Cause: Nested, Item: itemOf(n), Detail: err.Error()})
 	}
 	return p
-}
-
-func (w *World) release(namespace, name string) (*Release, error) {
-	if w.Release == nil {
-		return nil, errNoRecord
-	}
-	return w.Release(namespace, name)
 }
 
 // chain are the barriers of what a controller deletes in turn, but for what the deletion of has begun by then.

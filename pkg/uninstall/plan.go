@@ -100,9 +100,12 @@ const (
 	DeletionPolicy Reason = "DeletionPolicy"
 	// Definition: Argo CD deletes no CustomResourceDefinition. NoDestination: nor anything of an Application whose destination is no cluster, or two.
 	// OwnedByOther: nor what has owners, which goes with these.
-	Definition    Reason = "Definition"
-	NoDestination Reason = "NoDestination"
-	OwnedByOther  Reason = "OwnedByOther"
+	Definition Reason = "Definition"
+	// KeptDefinition: OLM deletes none. OfNamespace: it is for all operators of its namespace.
+	KeptDefinition Reason = "KeptDefinition"
+	OfNamespace    Reason = "OfNamespace"
+	NoDestination  Reason = "NoDestination"
+	OwnedByOther   Reason = "OwnedByOther"
 	// NoAccount: the ServiceAccount as which it would be deleted, which is Detail, has gone. Undone: the tool's object by which it would be is not
 	// deleted, or stuck before.
 	NoAccount Reason = "NoAccount"
@@ -199,6 +202,9 @@ const (
 	NotInstalled Cause = "NotInstalled"
 	// Unrecorded: the release of the HelmRelease has no record any more.
 	Unrecorded Cause = "Unrecorded"
+	// Subscribed: a Subscription stays, and OLM may install the operator again. CleansUp: OLM deletes the operator's custom resources before.
+	Subscribed Cause = "Subscribed"
+	CleansUp   Cause = "CleansUp"
 	// Uninstalled: it has been done before.
 	Uninstalled Cause = "Uninstalled"
 )

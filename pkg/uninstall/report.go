@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -114,7 +115,7 @@ func (p *Plan) delivers(r *foresight.Return) bool {
 	}
 	return is(p.Deliverer, p.Namespace, p.Name) || slices.ContainsFunc(p.delegates, func(d *delegate) bool {
 		released, in, _ := HelmReleaseOf(d.object)
-		release := d.node.Resource().GroupResource() == HelmReleases && is("Release", in, released)
+		release := d.node.Resource().GroupResource() == delivery.HelmReleases && is("Release", in, released)
 		return release || is(d.node.Resource().Kind, d.node.Namespace(), d.node.Name())
 	})
 }

@@ -71,13 +71,13 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 	words := strings.Fields(order)
 	source := evidence.Source{Cluster: cluster, Graph: g, Events: cluster.Events, Now: explaintest.Now}
 	w := &uninstall.World{Graph: g, Evidence: evidence.New(t.Context(), source), Namespace: words[len(words)-1]}
-	p := planned(t, w, words, parts[1:])
 	if items := parts[1:]; len(items) > 0 && words[0] == "flux" {
 		w.Release = func(namespace, name string) (*uninstall.Release, error) {
 			items, err := uninstall.ReadManifest([]byte(items[0]))
 			return uninstall.NewRelease(namespace, name, items), err
 		}
 	}
+	p := planned(t, w, words, parts[1:])
 	report, err := w.Foretell(p, func(job preview.Job) (*preview.Plan, *foresight.Sight, error) {
 		return foreseen(t, cluster, source, job)
 	})
@@ -157,18 +157,17 @@ func planned(t *testing.T, w *uninstall.World, words, texts []string) *uninstall
 		if err != nil {
 			t.Fatal(err)
 		}
-		switch {
-		case words[0] == "applyset":
+		if words[0] == "applyset" {
 			return uninstall.ApplySet(w, whole)
-		case words[0] == "argocd":
-			return uninstall.Application(w, n, whole)
-		case n.Resource().Kind == "Kustomization":
-			return uninstall.Kustomization(w, n, whole)
-		case len(sets) > 0:
-			name, namespace, _ := uninstall.HelmReleaseOf(whole)
-			return uninstall.HelmRelease(w, n, whole, uninstall.NewRelease(namespace, name, sets[0]), uninstall.Helm3)
 		}
-		return uninstall.HelmRelease(w, n, whole, nil, 0)
+		for _, tool := range uninstall.Tools() {
+			for _, k := range tool.Kinds {
+				if tool.Name == words[0] && k.Resource == n.Resource().GroupResource() {
+					p, _ := k.Plan(w, n, whole) // with an error of the release it is of the object alone
+					return p
+				}
+			}
+		}
 	}
 	t.Fatalf("no such tool: %s", words[0])
 	return nil

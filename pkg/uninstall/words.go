@@ -66,6 +66,10 @@ func (k *Kept) says() string {
 		return "the tool's own object has no finalizer for it, so its deletion deletes nothing else"
 	case Definition:
 		return "Argo CD deletes no definitions"
+	case KeptDefinition:
+		return "OLM deletes no definitions"
+	case OfNamespace:
+		return "it is for all operators of the namespace"
 	case NoDestination:
 		return "spec.destination must have a name or a server: otherwise Argo CD deletes nothing"
 	case OwnedByOther:
@@ -113,6 +117,10 @@ func (o *Open) Says() string {
 		return "its deletion must be confirmed: Argo CD deletes nothing of the Application before"
 	case ReleaseStays:
 		return "the HelmRelease is suspended, so its release stays installed"
+	case Subscribed:
+		return "this Subscription stays, so OLM may install the operator again"
+	case CleansUp:
+		return "spec.cleanup: OLM deletes the operator's custom resources first, and waits for them"
 	case Unfinalized:
 		return "the HelmRelease has no finalizer, so its release stays installed"
 	case NotInstalled:

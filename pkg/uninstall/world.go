@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -23,7 +24,19 @@ type World struct {
 	Namespace string
 	// Release reads the release of a HelmRelease, by the namespace of its record. nil stands for not being able to.
 	Release func(namespace, name string) (*Release, error)
+	// HelmVersion is the major version of the Helm that uninstalls, 0 for the one that made the release, as far as that shows.
+	HelmVersion int
 }
+
+func (w *World) release(namespace, name string) (*Release, error) {
+	if w.Release == nil {
+		return nil, errNoRecord
+	}
+	return w.Release(namespace, name)
+}
+
+// VersionOf is the major version of the Helm that uninstalls a release.
+func (w *World) VersionOf(r *Release) int { return cmp.Or(w.HelmVersion, r.Version) }
 
 // state says what is known of an object of a manifest.
 type state int

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package delivery says who deployed an object, by the labels and annotations that tools set, and what a tool's own object says that it has
+// deployed. It is the one place for that. Pure.
+package delivery
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The types of the tools' own objects.
+var (
+	Kustomizations         = schema.GroupResource{Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations"}
+	HelmReleases           = schema.GroupResource{Group: "helm.toolkit.fluxcd.io", Resource: "helmreleases"}
+	Applications           = schema.GroupResource{Group: "argoproj.io", Resource: "applications"}
+	Subscriptions          = schema.GroupResource{Group: "operators.coreos.com", Resource: "subscriptions"}
+	ClusterServiceVersions = schema.GroupResource{Group: "operators.coreos.com", Resource: "clusterserviceversions"}
+)
+
+// Mark is what an object bears of the one that delivered it.
+type Mark struct {
+	// Kind is that of the tool's own object, or "Release" of Helm, or "ApplySet". Resource is its type, empty where it has none of its own.
+	Kind     string
+	Resource schema.GroupResource
+	// Namespace is empty where the mark does not say it.
+	Namespace, Name string
+	// Usual: it is a label that many set.
+	Usual bool
+}
+
+// String names the one that delivered it.
+func (m Mark) String() string {
+	return strings.ReplaceAll(m.Kind+"/"+m.Namespace+"/"+m.Name, "//", "/")
+}
+
+// marking reads the mark of one kind.
+type marking struct {
+	of   schema.GroupResource
+	kind string
+	read func(labels, annotations map[string]string) Mark
+}
+
+// markings are those of all tools, in the order in which they count: the tracking of Argo CD (argo-cd/v3/util/argo/resource_tracking.go), the labels of
+// Flux's controllers, those of the Operator Lifecycle Manager (pkg/lib/ownerutil/util.go), the annotations of Helm (pkg/action/validate.go), the label
+// of apply sets (k8s.io/kubectl/pkg/cmd/apply/applyset.go), and the usual label of an instance, which Argo CD may be set to use.
+var markings = []marking{
+	{Applications, "Application", func(_, annotations map[string]string) Mark {
+		id, _, _ := strings.Cut(annotations["argocd.argoproj.io/tracking-id"], ":")
+		return application(id)
+	}},
+	{Applications, "Application", func(labels, _ map[string]string) Mark { return application(labels["argocd.argoproj.io/instance"]) }},
+	flux("Kustomization", Kustomizations),
+	flux("HelmRelease", HelmReleases),
+	{ClusterServiceVersions, "ClusterServiceVersion", func(labels, _ map[string]string) Mark {
+		if labels["olm.owner.kind"] != "ClusterServiceVersion" {
+			return Mark{}
+		}
+		return Mark{Namespace: labels["olm.owner.namespace"], Name: labels["olm.owner"]}
+	}},
+	{kind: "Release", read: func(_, annotations map[string]string) Mark {
+		return Mark{Namespace: annotations["meta.helm.sh/release-namespace"], Name: annotations["meta.helm.sh/release-name"]}
+	}},
+	{kind: "ApplySet", read: func(labels, _ map[string]string) Mark { return Mark{Name: labels["applyset.kubernetes.io/part-of"]} }},
+	{Applications, "Application", func(labels, _ map[string]string) Mark {
+		m := application(labels["app.kubernetes.io/instance"])
+		m.Usual = true
+		return m
+	}},
+}
+
+// application is the one that Argo CD calls by its name, with its namespace if that is not Argo CD's own.
+func application(id string) Mark {
+	namespace, name, within := strings.Cut(id, "_")
+	if !within {
+		namespace, name = "", id
+	}
+	return Mark{Namespace: namespace, Name: name}
+}
+
+// flux are the labels of one of Flux's controllers.
+func flux(kind string, resource schema.GroupResource) marking {
+	return marking{resource, kind, func(labels, _ map[string]string) Mark {
+		return Mark{Namespace: labels[resource.Group+"/namespace"], Name: labels[resource.Group+"/name"]}
+	}}
+}
+
+// Marks returns what an object bears, the first one first that counts.
+func Marks(o *unstructured.Unstructured) []Mark {
+	var marks []Mark
+	labels, annotations := o.GetLabels(), o.GetAnnotations()
+	for i := range markings {
+		if m := markings[i].read(labels, annotations); m.Name != "" {
+			m.Kind, m.Resource = markings[i].kind, markings[i].of
+			marks = append(marks, m)
+		}
+	}
+	return marks
+}
+
+// Known reports whether it is known what an object of a type has deployed: by its inventory, or by the marks of that.
+func Known(resource schema.GroupResource) bool {
+	_, has := inventories[resource]
+	return has || slices.ContainsFunc(markings, func(m marking) bool { return m.of == resource })
+}
+
+// Release is the release of Helm that an object says it is of, as namespace/name, empty for none.
+func Release(o *unstructured.Unstructured) string {
+	a := o.GetAnnotations()
+	return strings.Trim(a["meta.helm.sh/release-namespace"]+"/"+a["meta.helm.sh/release-name"], "/")
+}
+
+// Entry is an object of an inventory.
+type Entry struct{ Group, Version, Kind, Namespace, Name string }
+
+// inventories read what the objects of a type say that they have deployed.
+var inventories = map[schema.GroupResource]struct {
+	path []string
+	read func(entry map[string]any) Entry
+}{
+	Applications: {[]string{"status", "resources"}, func(e map[string]any) Entry {
+		return Entry{text(e, "group"), text(e, "version"), text(e, "kind"), text(e, "namespace"), text(e, "name")}
+	}},
+	// NAMESPACE_NAME_GROUP_KIND, where a colon of a name is two underscores (github.com/fluxcd/cli-utils/pkg/object/objmetadata.go, ParseObjMetadata).
+	Kustomizations: {[]string{"status", "inventory", "entries"}, func(e map[string]any) Entry {
+		namespace, rest, _ := strings.Cut(text(e, "id"), "_")
+		rest, kind := cutLast(rest)
+		name, group := cutLast(rest)
+		return Entry{group, text(e, "v"), kind, namespace, strings.ReplaceAll(name, "__", ":")}
+	}},
+	ClusterServiceVersions: {[]string{"spec", "customresourcedefinitions", "owned"}, func(e map[string]any) Entry {
+		return Entry{"apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", text(e, "name")}
+	}},
+}
+
+// Inventory returns what a tool's own object says that it has deployed: of a ClusterServiceVersion that are its definitions alone.
+func Inventory(resource schema.GroupResource, o *unstructured.Unstructured) []Entry {
+	how, has := inventories[resource]
+	if !has {
+		return nil
+	}
+	var all []Entry
+	entries, _, _ := unstructured.NestedSlice(o.Object, how.path...)
+	for _, each := range entries {
+		entry, _ := each.(map[string]any)
+		all = append(all, how.read(entry))
+	}
+	return all
+}
+
+func text(entry map[string]any, key string) string {
+	value, _ := entry[key].(string)
+	return value
+}
+
+// cutLast cuts a text at its last underscore.
+func cutLast(text string) (before, after string) {
+	at := max(strings.LastIndex(text, "_"), 0)
+	return text[:at], strings.TrimPrefix(text[at:], "_")
+}
