@@ -55,10 +55,18 @@ const (
 // Possible reports whether there is something to do.
 func (v *Reversal) Possible() bool { return v.Op != nil || v.Obstacle == Late }
 
-// Left reports whether the change stands, or may, and is not taken back although that could be wanted.
+// Left reports whether the change stands, or may, on what stays, and is not taken back.
 func (v *Reversal) Left() bool {
-	return v.Op == nil && slices.Contains([]Obstacle{Replaced, Terminating, Ownerless, Destroys, Changed, Unkept, Unread}, v.Obstacle)
+	return v.Op == nil && slices.Contains([]Obstacle{Replaced, Destroys, Changed, Unkept, Unread}, v.Obstacle)
 }
+
+// Ended reports whether there is nothing of the change that could be taken back, now or later.
+func (v *Reversal) Ended() bool {
+	return v.Obstacle == Undone || v.Obstacle == Gone && v.Entry.Temporary
+}
+
+// Ends reports whether it is to be ended as a temporary change is (TakeBack): others are undone.
+func (v *Reversal) Ends() bool { return v.Entry.Temporary || v.Obstacle == Late }
 
 // Reversal is what takes a recorded change back: an Op, or nothing, for an Obstacle.
 type Reversal struct {
@@ -113,7 +121,7 @@ func (r *Recorded) Reverse(ctx context.Context, w *Writer, e Entry) Reversal {
 		v.Op = nil // all or nothing
 	case v.Obstacle == Replaced && !e.Temporary:
 		v.Obstacle = Gone
-	case v.Obstacle == Undone && e.Temporary && mayArrive(e.Status, before, now):
+	case v.Obstacle == Undone && mayArrive(e.Status, before, now):
 		v.Obstacle = Late
 	}
 	return v

@@ -133,15 +133,15 @@ func (t *telling) execute(ctx context.Context, j *change.Job) error {
 	for _, danger := range t.dangers {
 		fmt.Fprintln(t.ErrOut, "Warning: "+render.Line(danger))
 	}
+	if n := p.Secrets(); n > 0 && t.backup != "" && t.backup != noBackup && !t.secrets {
+		fmt.Fprintf(t.ErrOut, "The data of %s is not backed up (--backup-secrets).\n", counted(n, "Secret"))
+	}
 	if t.dryRun != "none" {
 		return t.show(ctx, p)
 	}
 	// What could not be read is said before the question, also when it is tolerated.
 	if err := render.Warnings(t.ErrOut, p.Graph.Snapshot()); err != nil {
 		return err
-	}
-	if n := p.Secrets(); n > 0 && t.backup != "" && t.backup != noBackup && !t.secrets {
-		fmt.Fprintf(t.ErrOut, "The data of %s is not backed up (--backup-secrets).\n", counted(n, "Secret"))
 	}
 	consent, err := p.Consent(ctx)
 	switch {

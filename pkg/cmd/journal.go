@@ -31,6 +31,8 @@ type journaling struct {
 	secrets bool
 	// sender sends changes of single objects, and reads these whole.
 	sender *cluster.Sender
+	// stays: a temporary change of an earlier run was to be taken back, and was not.
+	stays bool
 }
 
 // The values of --backup for no journal, and for one where they are by default.
@@ -289,7 +291,7 @@ func (j *journaling) finishRun(ctx context.Context, c *consenting, journal *chan
 	}
 	w := j.writer(journal)
 	for i := range open {
-		j.takeBack(ctx, &w, r, &open[i])
+		j.stays = !j.takeBack(ctx, &w, r, &open[i]) || j.stays
 	}
 	return nil
 }

@@ -94,12 +94,15 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].Undoes == "" && all[i].Standing() > 0 {
-			return all[i], nil
+	for _, r := range slices.Backward(all) {
+		if r.Undoes == "" && r.Standing() > 0 && (!o.temporary || len(r.Open()) > 0) {
+			return r, nil
 		}
 	}
 	why := "no run on this cluster has left a change"
+	if o.temporary {
+		why = "no run on this cluster has left a temporary change"
+	}
 	if o.where.UID == "" {
 		why = "it is not known which cluster this is: namespace kube-system could not be read"
 	}
@@ -112,7 +115,9 @@ func (j *journaling) read(dir string) (*change.Recorded, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading the journal: %w", err)
-	case j.g.where.UID == "" || r.Where.UID == "":
+	case r.Where.UID == "":
+		return nil, hintedError{fmt.Errorf("the run did not know its cluster (%s): namespace kube-system could not be read then", &r.Where), "look at its changes: " + j.g.name + " history -o json, and take back by hand what stands"}
+	case j.g.where.UID == "":
 		return nil, hintedError{errors.New("it is not known whether the run was on this cluster: namespace kube-system could not be read"), "use credentials that may get namespace kube-system"}
 	case !r.Same(j.g.where.UID):
 		return nil, hintedError{fmt.Errorf("the run was on another cluster: %s (%s), and this is %s (%s)", &r.Where, r.Where.UID, j.g.where, j.g.where.UID), "--context and --kubeconfig choose the cluster"}
@@ -132,12 +137,17 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 	fmt.Fprintln(j.g.Out, render.RunTitle(r))
 	possible, left := 0, false
 	for i := range reversals {
-		left = left || reversals[i].Left()
-		if err := render.Reversal(j.g.Out, &reversals[i]); err != nil {
+		v := &reversals[i]
+		if err := render.Reversal(j.g.Out, v); err != nil {
 			return err
 		}
-		if reversals[i].Possible() {
+		left = left || v.Left()
+		if v.Possible() {
 			possible++
+		} else if v.Ended() && c.dryRun == "none" { // by a run that was interrupted, or by others
+			if err := r.MarkTakenBack(v.Entry.Number, time.Now()); err != nil {
+				return fmt.Errorf("writing the journal: %w", err)
+			}
 		}
 	}
 	digest := change.DigestOf(reversals)
@@ -195,17 +205,12 @@ func (j *journaling) takeAllBack(ctx context.Context, r *change.Recorded, revers
 	for i := range reversals {
 		v := &reversals[i]
 		switch {
-		case v.Obstacle == change.Undone: // by a run that was interrupted, or by others
-			if err := r.MarkTakenBack(v.Entry.Number, time.Now()); err != nil {
-				return errors.Join(fmt.Errorf("writing the journal: %w", err), journal.Close())
-			}
-			continue
 		case !v.Possible():
 			failed = failed || v.Left()
 			continue
 		case ctx.Err() != nil:
 			return errors.Join(ctx.Err(), journal.Close())
-		case v.Entry.Temporary:
+		case v.Ends():
 			failed = !j.takeBack(ctx, &w, r, &v.Entry) || failed
 			continue
 		}

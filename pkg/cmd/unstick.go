@@ -249,7 +249,7 @@ func (o *unstickOptions) run(ctx context.Context) error {
 
 // choosing is what the command line says of what may be done.
 func (o *unstickOptions) choosing(l *look) (*unstick.Options, error) {
-	options := &unstick.Options{Allow: explain.Risk(o.allow), NoBackup: o.backup == "none", Patient: o.timeout > 0}
+	options := &unstick.Options{Allow: explain.Risk(o.allow), NoBackup: o.backup == noBackup || len(o.from) == 0 && o.where.UID == "", Patient: o.timeout > 0}
 	for _, text := range o.causes {
 		name := unstick.ParseName(text)
 		if !slices.ContainsFunc(finding.Kinds(), func(k explain.Kind) bool { return k.ID == name.ID }) {
@@ -350,7 +350,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		return errRemaining
 	case err != nil:
 		return o.explained(err)
-	case !outcome.Done():
+	case !outcome.Done(), o.stays:
 		return errRemaining
 	}
 	return nil

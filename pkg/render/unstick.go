@@ -109,9 +109,9 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		}
 	}
 	if lets := c.Writes[0].Lets; len(lets) > 0 {
-		names := NamesOf
-		if t.Wide {
-			names = allNames
+		names := allNames // they are agreed to
+		if !t.Wide && len(lets) > mostNamed {
+			names = NamesOf
 		}
 		text := "also lets go: " + names(lets)
 		if !t.Secrets && change.Secrets(lets) > 0 {
@@ -120,6 +120,9 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		t.flow("   ", text)
 	}
 }
+
+// mostNamed is how many objects that nobody asked for are named without -o wide.
+const mostNamed = 50
 
 // keeping says what a change keeps.
 func keeping(w *unstick.Write) string {
@@ -329,7 +332,7 @@ func notDone(c *unstick.Choice) string {
 	case unstick.Denied:
 		return joined("the server refused it", advice)
 	case unstick.NoBackup:
-		return joined("a temporary change needs a backup directory, to be taken back after whatever happens", advice)
+		return joined("a temporary change needs a journal that knows the cluster (get namespace kube-system), to be taken back after whatever happens", advice)
 	case unstick.HasContent:
 		return joined("the namespace has content, or it is not known whether it has: never finalized", advice)
 	case unstick.Person:

@@ -145,7 +145,7 @@ func (w *Write) change() *change.Change {
 	return &change.Change{Op: w.Op, Cause: w.Cause.ID, Why: w.Remedy.Effect.String(), Risk: w.Risk, Temporary: w.Temporary(), Lets: w.Lets}
 }
 
-// consents are what agreeing to a change agrees to: it, and what follows it, each at its risk, and each object that it frees besides.
+// consents are what agreeing to a change agrees to: it, and what follows it, each at its risk, and each object that it frees.
 func (w *Write) consents() []string {
 	keys := []string{w.Op.Key() + string(w.Risk)}
 	for _, r := range w.Then {
@@ -154,7 +154,10 @@ func (w *Write) consents() []string {
 		}
 	}
 	for _, id := range w.Lets {
-		keys = append(keys, fmt.Sprintf("frees %s %s", id, id.UID))
+		keys = append(keys, "frees "+string(id.UID))
+	}
+	for _, uid := range w.Frees {
+		keys = append(keys, "frees "+string(uid))
 	}
 	return keys
 }
@@ -332,7 +335,7 @@ func (o *chooser) consider(choice *Choice, way []*explain.Remedy, number int, pi
 	case len(writes) == 0:
 		if len(choice.Writes) == 0 {
 			choice.Reason = NotEnough
-			if slices.ContainsFunc(way, func(r *explain.Remedy) bool { return Possible(r) && o.refused.Has(r.Operation.Key()) }) {
+			if slices.ContainsFunc(slices.Concat(before, way), func(r *explain.Remedy) bool { return Possible(r) && o.refused.Has(r.Operation.Key()) }) {
 				choice.Reason = Denied
 			}
 		}

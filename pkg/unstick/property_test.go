@@ -266,7 +266,7 @@ func (p *play) undo(ctx context.Context) {
 		case !v.Possible() && v.Obstacle == "":
 			p.fail("%s is not undone, and it is not said why", sentence(v.Entry.Op))
 		case !v.Possible(), c.dead:
-		case v.Entry.Temporary:
+		case v.Ends():
 			if made := r.TakeBack(ctx, &w, &v.Entry); !c.dead && made.Status == change.TakenBack {
 				c.toldOf(made.Status, &v.Entry)
 				_ = r.MarkTakenBack(v.Entry.Number, time.Now())

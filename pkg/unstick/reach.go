@@ -141,11 +141,11 @@ func (l *Look) leaving() []graph.Node {
 	return l.leave
 }
 
-// garbage reports whether an object has owners, none of which exists.
+// garbage reports whether an object has owners, all of which are gone or wait for their dependents.
 func garbage(n graph.Node) bool {
 	owned := false
 	for _, ref := range n.Owners() {
-		if owned = true; ref.State != graph.Dangling {
+		if owned = true; ref.State != graph.Dangling && ref.State != graph.WaitingForDependentsDeletion {
 			return false
 		}
 	}

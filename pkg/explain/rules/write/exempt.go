@@ -23,11 +23,18 @@ func unguards(what, in say.Word) []remedy.Loss {
 	return finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, what, in)
 }
 
-// asks reports whether a webhook is asked about the deletion of an object, or about a change of it.
+// asks reports whether a webhook is asked about what removes an object.
 func asks(f *rules.Facts, h *admission.Webhook, m graph.Node) bool {
-	deletes, _ := f.Asker.Matches(h, "DELETE", "", m)
-	updates, _ := f.Asker.Matches(h, "UPDATE", "", m)
-	return deletes || updates
+	return removed(m, func(operation string) bool {
+		matches, _ := f.Asker.Matches(h, operation, "", m)
+		return matches
+	})
+}
+
+// removed reports whether one of the operations that remove an object is asked about: its deletion, or, of what is being deleted, changes of its
+// finalizers; the kubelet deletes a pod once more.
+func removed(m graph.Node, asked func(operation string) bool) bool {
+	return (!m.BeingDeleted() || m.Resource().IsPod()) && asked("DELETE") || m.BeingDeleted() && asked("UPDATE")
 }
 
 // exempt adds a way to exempt the object's namespace from webhooks of one configuration, for which what they are asked about waits.
@@ -62,7 +69,11 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if policy, err := f.Get(evidence.AdmissionPolicies, "", evidence.Nested(binding, "spec", "policyName")); err == nil {
 		deletes, updates := f.Asker.PolicyAsked(policy, binding, "DELETE"), f.Asker.PolicyAsked(policy, binding, "UPDATE")
-		c.Waits = func(m graph.Node) bool { return deletes(m) || updates(m) }
+		c.Waits = func(m graph.Node) bool {
+			return removed(m, func(operation string) bool {
+				return operation == "DELETE" && deletes(m) || operation == "UPDATE" && updates(m)
+			})
+		}
 	}
 	if n.Namespace() == "" {
 		way := finding.Does(f.Change(at, binding, remedy.Replace("/spec/validationActions", []any{"Audit"})), OnlyAudit)
