@@ -36,7 +36,7 @@ func Live(reader *cluster.Reader, config *rest.Config, fieldManager string) Clus
 	return Cluster{
 		Reader: reader,
 		DryRunner: func() (DryRunner, error) {
-			return cluster.NewDryRunner(reader, config, fieldManager)
+			return cluster.NewDryRunner(reader.Stats(), config, fieldManager)
 		},
 		Server: func(options cluster.ServerOptions) (Server, error) {
 			options.FieldManager = fieldManager

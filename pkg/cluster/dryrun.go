@@ -13,8 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 
@@ -26,28 +24,23 @@ import (
 // DryRunner asks the API server what it would answer to the steps of a plan. It
 // cannot write: its transport refuses every request but reads and dry runs.
 type DryRunner struct {
-	reader  *Reader
 	sender  *Sender
 	timeout time.Duration
-	// refused holds why nothing is asked about the types of a group version, nil
-	// when they are.
-	refused map[schema.GroupVersion]error
 }
 
-// NotAskedError says why a step was not sent as a dry run.
+// NotAskedError says why a change was not sent as a dry run.
 type NotAskedError struct{ why string }
 
 // Error implements error.
 func (e NotAskedError) Error() string { return e.why }
 
-// NewDryRunner returns a DryRunner for the cluster of the config, which reads
-// through the reader and asks as the field manager.
-func NewDryRunner(reader *Reader, config *rest.Config, manager string) (*DryRunner, error) {
-	sender, err := newSender(config, reader.stats, manager, true, 0)
+// NewDryRunner returns a DryRunner for the cluster of the config, which asks as the field manager.
+func NewDryRunner(stats *Stats, config *rest.Config, manager string) (*DryRunner, error) {
+	sender, err := newSender(config, stats, manager, true, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &DryRunner{reader: reader, sender: sender, timeout: cmp.Or(config.Timeout, DefaultTimeout), refused: map[schema.GroupVersion]error{}}, nil
+	return &DryRunner{sender, cmp.Or(config.Timeout, DefaultTimeout)}, nil
 }
 
 // Ask sends a step with dryRun=All and returns what the server says to it:
@@ -61,18 +54,12 @@ func (d *DryRunner) Ask(ctx context.Context, step gc.Step, snapshot *graph.Snaps
 		return fmt.Errorf("%s is not in the snapshot", step.Object.Identity())
 	}
 	o.Resource = step.Object.Resource // another group may serve it, too
-	if err := d.mayAsk(ctx, o.Resource.GroupVersion()); err != nil {
-		return err
-	}
 	step.Object = o
 	return d.ask(ctx, asRead(&o, step.Op()))
 }
 
 // AskDelete asks about a user's delete of an object, by UID, whatever its version.
 func (d *DryRunner) AskDelete(ctx context.Context, id graph.Identity, policy metav1.DeletionPropagation) error {
-	if err := d.mayAsk(ctx, id.Resource.GroupVersion()); err != nil {
-		return err
-	}
 	return d.ask(ctx, remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: &policy}))
 }
 
@@ -88,9 +75,6 @@ func (d *DryRunner) AskDeletions(ctx context.Context, objects []graph.Object, wi
 	group.SetLimit(deletionsAtOnce)
 	for i := range objects {
 		o := &objects[i]
-		if answers[i] = d.mayAsk(ctx, o.Resource.GroupVersion()); answers[i] != nil {
-			continue
-		}
 		group.Go(func() error {
 			if time.Since(begun) > within {
 				answers[i] = NotAskedError{"it timed out"}
@@ -106,28 +90,6 @@ func (d *DryRunner) AskDeletions(ctx context.Context, objects []graph.Object, wi
 
 // deletionsAtOnce is how many dry runs AskDeletions sends at once.
 const deletionsAtOnce = 8
-
-// mayAsk returns a NotAskedError unless kube-apiserver itself serves the types
-// of the group version.
-func (d *DryRunner) mayAsk(ctx context.Context, gv schema.GroupVersion) error {
-	refused, known := d.refused[gv]
-	if known {
-		return refused
-	}
-	local, err := graph.Local(gv, func(name string) (*unstructured.Unstructured, error) {
-		return d.reader.Read(ctx, graph.APIServices, "", name)
-	})
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		refused = NotAskedError{"whether an aggregated API serves it could not be read: " + err.Error()}
-	case !local:
-		refused = NotAskedError{"an aggregated API might not support dry runs"}
-	}
-	d.refused[gv] = refused
-	return refused
-}
 
 func (d *DryRunner) ask(ctx context.Context, op remedy.Op) error {
 	return insist(ctx, retries, d.timeout, func(ctx context.Context) error {

@@ -22,7 +22,7 @@ import (
 // dryRunner connects a DryRunner.
 func (s *apiServer) dryRunner() *DryRunner {
 	s.t.Helper()
-	d, err := NewDryRunner(s.reader(Options{}), &rest.Config{Dial: testnet.Dial, Host: s.URL}, "tester")
+	d, err := NewDryRunner(&s.stats, &rest.Config{Dial: testnet.Dial, Host: s.URL}, "tester")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestDryRun(t *testing.T) {
 	s := newAPIServer(t)
 	s.add("pods shop/p rv=5 finalizers=orphan < v1:Node:n@n")
 	d := s.dryRunner()
-	snapshot := s.snapshot(d.reader, Scope{})
+	snapshot := s.snapshot(s.reader(Options{}), Scope{})
 	p := found(t, snapshot, "p")
 	later, version := p, "9"
 	later.ResourceVersion = version
@@ -69,7 +69,7 @@ func TestDryRun(t *testing.T) {
 	if r := s.log[len(s.log)-3]; r.contentType != "application/json" || r.accept != metadataOnly {
 		t.Errorf("the DELETE is %s and wants %s", r.contentType, r.accept)
 	}
-	if got := d.reader.Stats().String(); !strings.Contains(got, ", 3 dry runs; ") {
+	if got := s.stats.String(); !strings.Contains(got, ", 3 dry runs; ") {
 		t.Errorf("counted %s", got)
 	}
 	if steps[0].Options.DryRun != nil || *steps[0].Options.Preconditions.ResourceVersion != "9" {
@@ -103,7 +103,7 @@ func TestDryRunOfAggregated(t *testing.T) {
 			s.on("GET", registered, always, forbidden())
 		}
 		d := s.dryRunner()
-		snapshot := s.snapshot(d.reader, Scope{})
+		snapshot := s.snapshot(s.reader(Options{}), Scope{})
 		for _, step := range []gc.Step{
 			{Action: gc.ActionDelete, Object: found(t, snapshot, "w")},
 			{Action: gc.ActionRemoveFinalizer, Object: found(t, snapshot, "w"), Patch: gc.Patch{RemoveFinalizer: "orphan"}},
@@ -132,7 +132,7 @@ func TestDryRunnerCannotWrite(t *testing.T) {
 	s.add("pods shop/p < v1:Node:n@n")
 	d := s.dryRunner()
 	d.sender.dryRun = nil
-	o := found(t, s.snapshot(d.reader, Scope{}), "p")
+	o := found(t, s.snapshot(s.reader(Options{}), Scope{}), "p")
 	p := o.Identity()
 	remove, create := remedy.DeleteOf(p, metav1.DeleteOptions{}), remedy.Op{Verb: remedy.Create, Object: p}
 	patch := remedy.PatchOf(p, remedy.Remove("/metadata/ownerReferences/0"))
@@ -153,9 +153,8 @@ func TestDryRunnerCannotWrite(t *testing.T) {
 }
 
 func TestBadDryRunnerConfig(t *testing.T) {
-	s := newAPIServer(t)
 	config := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: "/nonexistent"}}
-	if _, err := NewDryRunner(s.reader(Options{}), config, ""); err == nil || !strings.HasPrefix(err.Error(), "configuring the client: ") {
+	if _, err := NewDryRunner(&Stats{}, config, ""); err == nil || !strings.HasPrefix(err.Error(), "configuring the client: ") {
 		t.Errorf("got error %v", err)
 	}
 }

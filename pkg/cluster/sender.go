@@ -10,11 +10,13 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -31,10 +33,15 @@ type Sender struct {
 	manager string
 	dryRun  []string
 	now     func() time.Time
+
+	mu sync.Mutex
+	// untried has, for dry runs, why none is sent for the types of a group version, nil when they are.
+	untried map[schema.GroupVersion]error
 }
 
 // NewSender returns a Sender for the cluster of the config that writes as the field manager. With a dry run it cannot
-// write: its transport refuses every request but dry runs and reads.
+// write: its transport refuses every request but dry runs and reads, and of what an aggregated API may serve, which may not know dry runs, the
+// error is a NotAskedError.
 func NewSender(config *rest.Config, stats *Stats, manager string, dryRun bool) (*Sender, error) {
 	return newSender(config, stats, manager, dryRun, probeTimeout)
 }
@@ -48,7 +55,7 @@ func newSender(config *rest.Config, stats *Stats, manager string, dryRun bool, t
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{rest: r, manager: manager, dryRun: trial, now: time.Now}, nil
+	return &Sender{rest: r, manager: manager, dryRun: trial, now: time.Now, untried: map[schema.GroupVersion]error{}}, nil
 }
 
 // Do makes one change. The error is remedy.ErrChanged when its guards do not hold, and otherwise what the server said. Collect is no
@@ -64,11 +71,40 @@ func (s *Sender) Do(ctx context.Context, op *remedy.Op) error {
 // send makes one change and returns the answer: the object's metadata, unless it was deleted. Guards that do not hold are a Conflict,
 // whatever the server calls them.
 func (s *Sender) send(ctx context.Context, op *remedy.Op) ([]byte, error) {
+	if s.dryRun != nil {
+		if err := s.mayTry(ctx, op.Object.Resource.GroupVersion()); err != nil {
+			return nil, err
+		}
+	}
 	data, err := s.carryOut(ctx, op)
 	if answer.WrongUID(err) || op.Verb == remedy.Patch && failedTest(err) {
 		err = apierrors.NewConflict(op.Object.Resource.GroupResource(), op.Object.Name, err)
 	}
 	return data, err
+}
+
+// mayTry returns a NotAskedError unless kube-apiserver itself serves the types
+// of the group version.
+func (s *Sender) mayTry(ctx context.Context, gv schema.GroupVersion) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	untried, known := s.untried[gv]
+	if known {
+		return untried
+	}
+	local, err := graph.Local(gv, func(name string) (*unstructured.Unstructured, error) {
+		return s.Read(ctx, graph.Identity{Resource: graph.Resource{GroupVersionResource: graph.APIServices}, Name: name})
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		untried = NotAskedError{"whether an aggregated API serves it could not be read: " + err.Error()}
+	case !local:
+		untried = NotAskedError{"an aggregated API might not support dry runs"}
+	}
+	s.untried[gv] = untried
+	return untried
 }
 
 // failedTest reports whether a JSON patch was refused because of one of its tests: of what is not valid the server names

@@ -49,6 +49,7 @@ const usualTypes = `
 // apiServer is as much of an API server as a Reader and a Server ask for. What
 // it does otherwise is up to the test.
 type apiServer struct {
+	stats Stats // of dry runs
 	*httptest.Server
 	t *testing.T
 
