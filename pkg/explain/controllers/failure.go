@@ -99,9 +99,13 @@ var (
 // missingText is something that a controller needs and that is not there: in its own
 // words, or in those of an API server about an object of some type
 // (k8s.io/apimachinery/pkg/api/errors, NewNotFound).
-const missingText = `(secret|issuer|config|account|class|key|certificate|credentials?)\b[^.]{0,80}(not found|missing|does not exist)|[a-z0-9.-]+ "[^"]+" not found|there (is|are) no\b`
+const missingText = `(secret|issuer|config|account|class|key|certificate|credentials?)\b[^.]{0,80}(not found|missing|does not exist)|[a-z0-9.-]+ \\?"[^"]+" not found|there (is|are) no\b`
 
 const endingNamespace = "because it is being terminated"
+
+// ofEnding reports whether a message says that something cannot be created in a namespace that is being deleted: that begins
+// before the deletion of its contents.
+func ofEnding(message string) bool { return strings.Contains(message, endingNamespace) }
 
 func newFailure(message string, e evidence.Fact, since time.Time) *Failure {
 	f := &Failure{
@@ -109,7 +113,7 @@ func newFailure(message string, e evidence.Fact, since time.Time) *Failure {
 		Lasting: lastingText().MatchString(message), counts: countText().MatchString(message),
 	}
 	switch {
-	case strings.Contains(message, endingNamespace):
+	case ofEnding(message):
 		f.Kind = NeedsCreate
 	case quotaText().MatchString(message):
 		f.Kind = OverQuota
@@ -192,7 +196,7 @@ func says(text string) bool {
 func fails(c evidence.Condition) (failing, strong bool) {
 	aboutDeletion := c.Status != "True" || deletingType().MatchString(c.Type)
 	switch {
-	case strings.Contains(c.Message, endingNamespace):
+	case ofEnding(c.Message):
 		return true, true
 	case over().MatchString(c.Message), waiting().MatchString(c.Reason) && !says(c.Message), waiting().MatchString(c.Message):
 		return false, false

@@ -34,6 +34,8 @@ type Progress struct {
 	Says *Failure
 	// Words are what else was said lately: they decide nothing.
 	Words []evidence.Fact
+	// Only is what the status says, where that is one thing, with for how long; empty where it is more or nothing.
+	Only string
 	// Pause may be why nothing moves; nil for none.
 	Pause *Pause
 	// Worked is when something last changed since the deletion that is not the
@@ -68,7 +70,7 @@ func (f *Finder) ProgressOf(n graph.Node, full *unstructured.Unstructured, by *W
 			p.take(failure)
 		}
 	}
-	p.Words = status.words(n, f.evidence.Now)
+	p.Words, p.Only = status.words(n, f.evidence.Now)
 	if by != nil {
 		p.Started = f.startedAt(by)
 	}
@@ -128,7 +130,7 @@ func (f *Finder) moved(n graph.Node, status *statusOf, by *Workload, p *Progress
 	for _, e := range events {
 		switch old := now.Sub(e.Last) > recent; {
 		case old:
-		case e.Type == "Warning" && !e.Last.Before(asked) && !news.After(e.Last) && mayReport(e, n, by):
+		case e.Type == "Warning" && (!e.Last.Before(asked) || ofEnding(e.Message)) && !news.After(e.Last) && mayReport(e, n, by):
 			p.take(failureOf(e, asked))
 		default:
 			p.Words = append(p.Words, e.Fact())

@@ -52,9 +52,22 @@ func namesIn(path, key string, value any) []named {
 	case string:
 		if kind, ok := strings.CutSuffix(key, "Name"); ok && v != "" && kind != "" {
 			all = append(all, named{path: path, kind: capital(kind), name: v})
+		} else if kind := containerIn(key); kind != "" && v != "" {
+			all = append(all, named{path: path, kind: kind, name: v, stated: true})
 		}
 	}
 	return all
+}
+
+// containerIn returns the kind of what holds data for an object, if the name of a field ends with it, as githubConfigSecret
+// does; empty otherwise.
+func containerIn(key string) string {
+	for _, kind := range []string{"Secret", "ConfigMap"} {
+		if before, ends := strings.CutSuffix(key, kind); ends && before != "" {
+			return kind
+		}
+	}
+	return ""
 }
 
 var referenceKey = pattern.New(`(Ref|Refs|Reference|References)$`)
@@ -90,7 +103,7 @@ type references struct {
 }
 
 // typeOf returns the type of what an object names: of the group that is stated, else of its own,
-// else of the core; false when none of these is served.
+// else of the core, else the only one of a class that is called so; false when none of these is served.
 func (f *references) typeOf(n graph.Node, o named) (*graph.Resource, bool) {
 	groups := []string{o.group}
 	if o.group == "" {
@@ -103,7 +116,22 @@ func (f *references) typeOf(n graph.Node, o named) (*graph.Resource, bool) {
 			}
 		}
 	}
-	return nil, false
+	var classes []*graph.Resource
+	for _, r := range f.evidence.Types() {
+		if o.group == "" && strings.HasSuffix(o.kind, "Class") && r.Kind == o.kind {
+			classes = append(classes, r)
+		}
+	}
+	if len(classes) != 1 {
+		return nil, false
+	}
+	return classes[0], true
+}
+
+// refers reports whether what an object names by a field like clusterName is a reference: to a class, or to one of its own API.
+func (o *named) refers(n graph.Node, r *graph.Resource) bool {
+	own := r.Group == n.Resource().Group && !graph.BuiltinGroup(r.Group)
+	return o.stated || own || strings.HasSuffix(o.kind, "Class")
 }
 
 // Lack is an object that is named somewhere and provably does not exist.
@@ -120,7 +148,7 @@ func (f *references) Lacks(n graph.Node, full *unstructured.Unstructured) []Lack
 	}
 	for _, o := range namesIn("spec", "spec", full.Object["spec"]) {
 		r, served := f.typeOf(n, o)
-		if !served || !o.stated || o.kind == n.Resource().Kind && o.name == n.Name() {
+		if !served || !o.refers(n, r) || o.kind == n.Resource().Kind && o.name == n.Name() {
 			continue
 		}
 		if id := identityIn(r, o.namespace, o.name, n); f.isAbsent(id) {
@@ -159,27 +187,31 @@ func (f *references) isAbsent(id graph.Identity) bool {
 const maxProofs = 20
 
 // notFoundText is an API server's word about an object that is not there
-// (k8s.io/apimachinery/pkg/api/errors, NewNotFound), or a controller's with a kind.
-var notFoundText = pattern.New(`([A-Za-z0-9.-]+) "([^"]+)" not found(?: in (?:the )?namespace "?([a-z0-9-]+))?`)
+// (k8s.io/apimachinery/pkg/api/errors, NewNotFound), or a controller's with a kind, maybe as JSON within a text.
+var notFoundText = pattern.New(`([A-Za-z0-9.-]+) \\?"([^"\\]+)\\?" not found(?: in (?:the )?namespace "?([a-z0-9-]+))?`)
 
-// MissingIn returns the object that a message says is not found, if that is so.
-func (f *references) MissingIn(n graph.Node, message string) *Lack {
+// MissingIn returns the object that a message says is not found, if that is so, or else one that is there by now.
+func (f *references) MissingIn(n graph.Node, message string) (lack *Lack, again *graph.Node) {
 	for _, found := range notFoundText().FindAllStringSubmatch(message, -1) {
 		stated := schema.ParseGroupResource(found[1])
 		for _, r := range f.evidence.Types() {
-			if r.GroupResource() != stated && r.Kind != found[1] || madeByControllers(r) {
+			if kind := (schema.GroupResource{Group: r.Group, Resource: r.Kind}); r.GroupResource() != stated && kind != stated && r.Kind != found[1] || madeByControllers(r) {
 				continue
 			}
 			namespace, name, qualified := strings.Cut(found[2], "/")
 			if !qualified {
 				namespace, name = found[3], found[2]
 			}
-			if id := identityIn(r, namespace, name, n); f.isAbsent(id) {
-				return &Lack{id, evidence.Fact{Source: id.String(), Value: "does not exist"}}
+			id := identityIn(r, namespace, name, n)
+			if f.isAbsent(id) {
+				return &Lack{id, evidence.Fact{Source: id.String(), Value: "does not exist"}}, nil
+			}
+			if there := f.evidence.Named(r.GroupResource(), id.Namespace, id.Name); len(there) > 0 && again == nil {
+				again = &there[0]
 			}
 		}
 	}
-	return nil
+	return nil, again
 }
 
 // madeByControllers reports whether objects of the type are mostly those that a controller makes itself,

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -26,17 +27,20 @@ type statusOf struct {
 }
 
 // foreign returns the conditions, as "conditions/type", and the fields of the status that were
-// written under names of others than the workload: of parts of Kubernetes, and of other
-// workloads. What several have written, or nobody known, is left out.
+// written under names of others than the workload: of parts of Kubernetes, of other
+// workloads, and, where the name under which it writes itself is known, of any other program. What several have written is
+// left out.
 func (f *Finder) foreign(full *unstructured.Unstructured, by *Workload) map[string]bool {
 	own, others := map[string]bool{}, map[string]bool{}
+	known := by != nil && slices.ContainsFunc(full.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return by.calledBy(e.Manager) })
 	for _, entry := range full.GetManagedFields() {
 		if entry.FieldsV1 == nil {
 			continue
 		}
 		set := own
 		calledSo := by != nil && by.calledBy(entry.Manager)
-		if !calledSo && (slices.Contains(components, entry.Manager) || by != nil && f.calledSo(entry.Manager)) {
+		another := known && IsProgram(entry.Manager) && !shareWord(entry.Manager, strings.Join(append(slices.Clone(by.programs), by.name), " "))
+		if !calledSo && (another || slices.Contains(components, entry.Manager) || by != nil && f.calledSo(entry.Manager)) {
 			set = others
 		}
 		for _, field := range statusFields(entry.FieldsV1.GetRawBytes()) {
@@ -94,7 +98,8 @@ func (s *statusOf) failures(n graph.Node, asked time.Time) []*Failure {
 	var found []*Failure
 	for i, c := range s.conditions() {
 		failing, strong := fails(c)
-		if s.isForeign(i) || !c.Since.IsZero() && c.Since.Before(asked) && !s.observed(i) || !failing {
+		old := !c.Since.IsZero() && c.Since.Before(asked) && !s.observed(i) && !ofEnding(c.Message)
+		if s.isForeign(i) || old || !failing {
 			continue
 		}
 		f := newFailure(c.Said(), c.Fact(n.Identity().String()), evidence.Latest(asked, c.Since))
@@ -129,8 +134,8 @@ func (s *statusOf) fields() map[string]any {
 
 // words returns what the status says besides failures, the latest first, a few: what conditions
 // say that are not so or not known, or are about the deletion, and texts, with their age where
-// that is known.
-func (s *statusOf) words(n graph.Node, now time.Time) []evidence.Fact {
+// that is known. only is the text of the single one.
+func (s *statusOf) words(n graph.Node, now time.Time) (facts []evidence.Fact, only string) {
 	var said []evidence.Condition
 	for i, c := range s.conditions() {
 		if !s.isForeign(i) && c.Message != "" && (c.Status != "True" || deletingType().MatchString(c.Type) || failingType().MatchString(c.Type)) {
@@ -138,18 +143,21 @@ func (s *statusOf) words(n graph.Node, now time.Time) []evidence.Fact {
 		}
 	}
 	slices.SortStableFunc(said, func(a, b evidence.Condition) int { return b.Since.Compare(a.Since) })
-	var facts []evidence.Fact
 	for _, c := range said[:min(len(said), evidence.MaxShown)] {
 		fact := c.Fact(n.Identity().String())
 		if !c.Since.IsZero() {
 			fact.Value += fmt.Sprintf(" (for %s)", duration.HumanDuration(now.Sub(c.Since)))
+			c.Message += ", for " + duration.HumanDuration(now.Sub(c.Since))
 		}
-		facts = append(facts, fact)
+		facts, only = append(facts, fact), c.Message
 	}
 	for path, text := range tellingTexts("status", s.fields(), 0) {
-		facts = append(facts, evidence.Field(n, path, text))
+		facts, only = append(facts, evidence.Field(n, path, text)), text
 	}
-	return facts
+	if len(facts) != 1 {
+		return facts, ""
+	}
+	return facts, only
 }
 
 // observed reports whether a condition is about the object as it is now: the

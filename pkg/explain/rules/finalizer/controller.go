@@ -85,7 +85,12 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 	told(c, &p)
 	j.lacks(full, c, "")
 	if idle := j.since(evidence.Latest(evidence.Latest(evidence.Requested(j.n.Object()), p.Started), p.Moved)); idle > controllers.Quiet {
-		c.Verdict, c.Summary = finding.Unknown, c.Summary.And(NoProgress, strings.TrimSuffix(idle.Truncate(time.Minute).String(), "0s"))
+		c.Verdict = finding.Unknown
+		if p.Only != "" && p.Says == nil {
+			c.Summary = c.Summary.And(ItSays, p.Only)
+		} else {
+			c.Summary = c.Summary.And(NoProgress, strings.TrimSuffix(idle.Truncate(time.Minute).String(), "0s"))
+		}
 		ago := j.since(p.Written)
 		writes := !p.Written.IsZero() && ago <= controllers.Quiet
 		if writes {
@@ -104,6 +109,9 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 	if p.Says != nil {
 		c.Summary = c.Summary.And(Reports, p.Says.Message)
 		c.Key += " " + p.Says.Gist(j.n.Name())
+	}
+	if said := (controllers.Failure{Message: p.Only}); c.Verdict == finding.Unknown {
+		c.Key += " " + said.Gist(j.n.Name())
 	}
 	if c.Verdict == finding.Unknown && p.Pause != nil {
 		c.Key += " " + p.Pause.String()
@@ -141,7 +149,10 @@ func told(c *finding.Cause, p *controllers.Progress) {
 func (j *judgement) lacks(full *unstructured.Unstructured, c *finding.Cause, message string) bool {
 	var lack *controllers.Lack
 	if full == nil {
-		lack = j.Finder.MissingIn(j.n.Node, message)
+		var again *graph.Node
+		if lack, again = j.Finder.MissingIn(j.n.Node, message); again != nil && c.Verdict == finding.Stuck {
+			c.Verdict, c.Summary = finding.Unknown, c.Summary.And(ExistsAgain, again.Identity())
+		}
 	} else if lacks := j.Finder.Lacks(j.n.Node, full); len(lacks) > 0 {
 		lack = &lacks[0]
 	}

@@ -28,6 +28,8 @@ const (
 	MightBePaused     say.Word = "; %s, which might be the reason"
 	Reports           say.Word = "; it reports: %s"
 	ChangedSince      say.Word = "; it does not say since when, and something changed %s ago"
+	ExistsAgain       say.Word = "; %s exists by now: wait until the controller tries again"
+	ItSays            say.Word = "; it says: %s"
 	NamesMissing      say.Word = "; %s names %s, which does not exist"
 	RecreateNeeded    say.Word = "recreate %s, if the controller needs it" + retries
 	ReferToAnother    say.Word = "make the object refer to another object than %s, if it can still be changed: nothing can be created in a namespace that is being deleted" + retries
