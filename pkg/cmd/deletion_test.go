@@ -68,29 +68,6 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// A command that is printed has everything but the token.
-func TestWithoutToken(t *testing.T) {
-	words := []string{"delete", "--token=secret", "-n", "shop", "--token", "secret", "--tokens=x", "--", "--token"}
-	want := "delete --token=... -n shop --token ... --tokens=x -- --token"
-	if got := strings.Join(withoutToken(words), " "); got != want || words[1] != "--token=secret" {
-		t.Errorf("got %q, want %q; the words are %q", got, want, words)
-	}
-}
-
-// A command that is printed has one --order, and before the names that are no flags.
-func TestOrdered(t *testing.T) {
-	for words, want := range map[string]string{
-		"delete cm/a --dry-run":                     "delete cm/a --dry-run --order=safe",
-		"delete --order default cm/a":               "delete cm/a --order=safe",
-		"delete --order=default cm/a --ordered=x":   "delete cm/a --ordered=x --order=safe",
-		"delete -n shop -- cm/a --order cm/default": "delete -n shop --order=safe -- cm/a --order cm/default",
-	} {
-		if got := strings.Join(ordered(strings.Fields(words), orderSafe), " "); got != want {
-			t.Errorf("%s: got %q, want %q", words, got, want)
-		}
-	}
-}
-
 // A command that names several objects is told what it needs when one of them has gone.
 func TestAgain(t *testing.T) {
 	const plain = "Run the same command again to resume."

@@ -3,9 +3,6 @@
 package cmd
 
 import (
-	"slices"
-	"strings"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
@@ -15,7 +12,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // orderSafe is the value of --order with which what needs a controller that goes is
@@ -65,39 +61,5 @@ func (d *deletionOptions) instead(s *foresight.Sight) string {
 	if s == nil || d.order == orderSafe || !s.Helps() {
 		return ""
 	}
-	return d.name + " " + shell.Command(ordered(withoutToken(d.argv), orderSafe))
-}
-
-// ordered returns the words of a command with a value of --order in the place of the one that
-// they may have; before a "--", after which there are no flags.
-func ordered(words []string, order string) []string {
-	const flag = "--order"
-	flags, names := words, []string(nil)
-	if i := slices.Index(words, "--"); i >= 0 {
-		flags, names = words[:i], words[i:]
-	}
-	var kept []string
-	for i, word := range flags {
-		itsValue := i > 0 && flags[i-1] == flag
-		if word != flag && !itsValue && !strings.HasPrefix(word, flag+"=") {
-			kept = append(kept, word)
-		}
-	}
-	return slices.Concat(kept, []string{flag + "=" + order}, names)
-}
-
-// withoutToken leaves the value of --token out of a command that is printed: terminals and
-// logs are read by others.
-func withoutToken(words []string) []string {
-	const flag, hidden = "--token", "..."
-	shown := slices.Clone(words)
-	for i, word := range words {
-		switch {
-		case strings.HasPrefix(word, flag+"="):
-			shown[i] = flag + "=" + hidden
-		case i > 0 && words[i-1] == flag:
-			shown[i] = hidden
-		}
-	}
-	return shown
+	return d.globals.again([]string{"order"}, "--order="+orderSafe)
 }

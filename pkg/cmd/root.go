@@ -156,8 +156,9 @@ type globals struct {
 	color  string
 	// verbosity is the value of -v.
 	verbosity int
-	// argv are the words of the command line after the program's name.
-	argv []string
+	// argv are the words of the command line after the program's name, ran the command that they name, and ranWith its arguments.
+	argv, ranWith []string
+	ran        *cobra.Command
 	// from names files to read instead of a cluster, files what they hold.
 	from  []string
 	files *offline.Server
@@ -240,7 +241,8 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	flags.StringVar(&g.color, "color", "auto", `Use colour and line drawing: "auto" (on a terminal), "always" or "never"`)
 	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 1 on, name all types that could not be read, from 2 on, say at the end what was asked of the server, from 6 on log every request")
 	g.addFrom(flags)
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		g.ran, g.ranWith = cmd, args
 		g.logRequests()
 		if err := g.validateTimeout(); err != nil {
 			return err

@@ -128,6 +128,9 @@ func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
 	o.tool = cmd.Name()
 }
 
+// ofThisRun are the flags that say what one run does, how its writes are agreed to, and how it answers.
+var ofThisRun = []string{"prepare", "yes", "interactive", "confirm", "timeout", "dry-run", "allow-incomplete", "output"}
+
 // next is what the user had better do next: what gets stuck first, or else what the tool does; where nothing can be done first, it says why.
 func (o *uninstallOptions) next(u *render.Uninstall) string {
 	command := shell.Command(u.Command)
@@ -136,7 +139,7 @@ func (o *uninstallOptions) next(u *render.Uninstall) string {
 	case u.Halt != nil:
 		return ""
 	case len(u.First(u.Sight)) > 0 && o.files == nil:
-		return o.again("--prepare")
+		return o.again(ofThisRun, "--prepare")
 	case u.Sticks():
 		steps = append(steps, u.WhyNotFirst(u.Sight).String())
 		if hook := u.Hook(); hook != nil && hook.Cause == uninstall.HookRuns && u.Tool == "helm" {

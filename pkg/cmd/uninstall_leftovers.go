@@ -43,7 +43,7 @@ func (o *uninstallOptions) afterwards(u *render.Uninstall) string {
 		return ""
 	}
 	return fmt.Sprintf("save this plan now: %s > plan.json; after the tool has run, print them: %s > leftovers.yaml; then: %s",
-		o.again("--output=json"), o.again("--remove-leftovers=plan.json"), o.deletes("leftovers.yaml"))
+		o.again(ofThisRun, "--output=json"), o.again(ofThisRun, "--remove-leftovers=plan.json"), o.deletes("leftovers.yaml"))
 }
 
 // deletes is the command that deletes the objects of a file.

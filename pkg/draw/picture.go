@@ -115,15 +115,6 @@ type Picture struct {
 	Edges []Edge
 }
 
-// Objects returns the number of objects in the picture.
-func (p *Picture) Objects() int {
-	sum := 0
-	for i := range p.Nodes {
-		sum += p.Nodes[i].Count
-	}
-	return sum
-}
-
 // legend returns the marks that occur.
 func (p *Picture) legend() []Mark {
 	used := map[string]bool{}
