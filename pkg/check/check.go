@@ -9,8 +9,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -181,38 +181,42 @@ const (
 	terminating
 )
 
-// fateOf restates the garbage collector's decision. It stops at the first
-// reference that it cannot classify, and removes references by their UIDs
-// (patch.go, deleteOwnerRefStrategicMergePatch).
+// fateOf is what the garbage collector decides (gc.Decide), by what is known. It stops at the first
+// reference that it cannot classify, and removes references by their UIDs.
 func fateOf(n graph.Node, refs []graph.Reference) fate {
-	if n.BeingDeleted() {
+	switch {
+	case n.BeingDeleted():
 		return terminating
+	case len(refs) == 0:
+		return left
 	}
-	solid, unread, invalid := false, false, false
-	removed := map[types.UID]bool{}
+	known, unread, invalid := gc.References{}, false, false
 	for _, ref := range refs {
-		switch ref.State {
-		case graph.Solid:
-			solid = true
-		case graph.Dangling, graph.WaitingForDependentsDeletion:
-			removed[ref.UID] = true
-		case graph.Unknown:
-			if ref.Reason != graph.UnlistedOwner && ref.Reason != graph.InvalidName {
-				return stalled
-			}
+		switch {
+		case ref.State == graph.Solid:
+			known.Solid = append(known.Solid, ref.OwnerReference)
+		case ref.State == graph.Dangling:
+			known.Dangling = append(known.Dangling, ref.OwnerReference)
+		case ref.State == graph.WaitingForDependentsDeletion:
+			known.WaitingForDependentsDeletion = append(known.WaitingForDependentsDeletion, ref.OwnerReference)
+		case ref.Reason == graph.UnlistedOwner, ref.Reason == graph.InvalidName:
 			unread = true
 			invalid = invalid || ref.Reason == graph.InvalidName
+		default:
+			return stalled
 		}
 	}
+	if unread && len(known.Solid) == 0 || invalid && len(known.Dangling)+len(known.WaitingForDependentsDeletion) > 0 {
+		return undecided
+	}
+	decision := gc.Decide(n.Object(), known, gc.Dependents{Any: n.HasDependents()})
 	remains := func(state graph.State) bool {
-		return slices.ContainsFunc(refs, func(ref graph.Reference) bool { return ref.State == state && !removed[ref.UID] })
+		return slices.ContainsFunc(refs, func(ref graph.Reference) bool { return ref.State == state && !slices.Contains(decision.Owners, ref.UID) })
 	}
 	switch {
-	case unread && !solid, invalid && len(removed) > 0:
-		return undecided
-	case len(removed) == 0:
+	case decision.Action == gc.ActionKeep:
 		return left
-	case !solid:
+	case decision.Action == gc.ActionDelete:
 		return deleted
 	case remains(graph.Solid):
 		return trimmed
