@@ -75,6 +75,9 @@ func (f *Finder) ProgressOf(n graph.Node, full *unstructured.Unstructured, by *W
 		p.Started = f.startedAt(by)
 	}
 	worked := f.moved(n, &status, by, &p)
+	if halted := f.halted(n, asked); halted != nil {
+		p.take(halted)
+	}
 	p.Pause = f.pauseOf(n, full)
 	if p.Pause != nil && p.Pause.certain && f.evidence.Now.Sub(p.Changed()) > lastingFailure {
 		p.take(p.Pause.failure(asked))
@@ -177,20 +180,25 @@ func (p *Progress) take(f *Failure) {
 // eventsAbout reads the events about an object, and about its direct dependents,
 // of which a few are looked at: the Jobs that clean up for a controller.
 func (f *Finder) eventsAbout(n graph.Node) []unstructured.Unstructured {
-	nodes := []graph.Node{n}
-	f.evidence.Needs(graph.Part{Namespace: n.Namespace()})
-	for _, d := range n.Dependents() {
-		valid := n.Namespace() == "" || d.Namespace() == n.Namespace()
-		if len(nodes) < maxDependents && !d.Virtual() && valid {
-			nodes = append(nodes, d)
-		}
-	}
 	var all []unstructured.Unstructured
-	for _, m := range nodes {
+	for _, m := range append([]graph.Node{n}, f.dependents(n)...) {
 		all = append(all, f.evidence.Events(m.Identity().Namespace, m.UID())...)
 	}
 	return all
 }
 
-// maxDependents is the number of objects whose events are read for one.
-const maxDependents = 3
+// dependents returns a few of the direct dependents of an object.
+func (f *Finder) dependents(n graph.Node) []graph.Node {
+	var few []graph.Node
+	f.evidence.Needs(graph.Part{Namespace: n.Namespace()})
+	for _, d := range n.Dependents() {
+		valid := n.Namespace() == "" || d.Namespace() == n.Namespace()
+		if len(few) < maxDependents && !d.Virtual() && valid {
+			few = append(few, d)
+		}
+	}
+	return few
+}
+
+// maxDependents is the number of dependents that are looked at for one object.
+const maxDependents = 2

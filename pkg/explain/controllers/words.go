@@ -77,6 +77,7 @@ const (
 const (
 	podsUnread       = "its pods could not be read"
 	scaledToZero     = "it is scaled to 0"
+	madeForCleanup   = "%s, which was created for the cleanup, gets nowhere: %s"
 	suspended        = "it is suspended"
 	runsBySchedule   = "it runs by the schedule %s"
 	notReplaced      = ", and is not replaced"

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// halted returns what keeps the Jobs and pods that were made for the clean-up of an object, after its deletion, from getting
+// anywhere; nil for nothing.
+func (f *Finder) halted(n graph.Node, asked time.Time) *Failure {
+	var made []graph.Node
+	for _, d := range f.dependents(n) {
+		if !d.CreationTimestamp().After(asked) || d.BeingDeleted() {
+			continue
+		}
+		if made = append(made, d); d.Resource().GroupResource() == jobs.GroupResource() {
+			made = append(made, f.dependents(d)...)
+		}
+	}
+	var worst *Failure
+	for _, d := range made {
+		if failure := f.haltOf(d); failure != nil && (worst == nil || d.Resource().IsPod()) { // a pod says why its Job fails
+			worst = failure
+		}
+	}
+	return worst
+}
+
+// haltOf returns what keeps a Job or a pod from getting anywhere.
+func (f *Finder) haltOf(d graph.Node) *Failure {
+	job := d.Resource().GroupResource() == jobs.GroupResource()
+	if !job && !d.Resource().IsPod() {
+		return nil
+	}
+	full, err := f.evidence.Whole(d)
+	if err != nil {
+		return nil
+	}
+	halt := func(because string, e evidence.Fact) *Failure {
+		return &Failure{Kind: Failing, Message: fmt.Sprintf(madeForCleanup, d.Identity(), because), Evidence: e, Since: d.CreationTimestamp().Time, Dated: true, Lasting: true}
+	}
+	if !job {
+		if st := f.podState(full); st.Liveness == Dead && len(st.Evidence) > 0 {
+			return halt(st.Because, st.Evidence[0])
+		}
+		return nil
+	}
+	if stops, _, _ := unstructured.NestedBool(full.Object, "spec", "suspend"); stops {
+		return halt(suspended, evidence.Field(d, "spec.suspend", "true"))
+	}
+	if failed, _ := evidence.ConditionOf(full, "Failed"); failed.Status == "True" {
+		return halt(failed.Said(), failed.Fact(d.Identity().String()))
+	}
+	return nil
+}
