@@ -60,6 +60,16 @@ func (g *globals) completeObjects(cmd *cobra.Command, args []string, word string
 	})
 }
 
+// completeOne completes the only argument of a command with what the cluster has.
+func (g *globals) completeOne(of func(context.Context, *session) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return g.complete(cmd, func(ctx context.Context, s *session) completed { return completed{values: matching(of(ctx, s), nil, word)} })
+	}
+}
+
 // named reports whether the word is the name of an object, and if so of which
 // type and what stands before the name in the word.
 func named(args []string, word string) (kind, lead string, isName bool) {

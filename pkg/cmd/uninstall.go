@@ -194,10 +194,18 @@ func (o *uninstallOptions) answer(s *session, u *render.Uninstall) error {
 		return err
 	}
 	switch {
-	case u.Fails || u.Halt != nil:
+	case failed(u) != nil:
 		return errRemaining
 	case o.strict && len(u.Unread) > 0:
 		return errIncomplete
+	}
+	return nil
+}
+
+// failed is an error when something would get stuck or break, or the tool would delete nothing.
+func failed(u *render.Uninstall) error {
+	if u.Fails || u.Halt != nil {
+		return errRemaining
 	}
 	return nil
 }

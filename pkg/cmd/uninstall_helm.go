@@ -54,7 +54,13 @@ func newUninstallHelm(g *globals) *cobra.Command {
 		Long:              uninstallHelmLong,
 		Example:           g.example(uninstallHelmExample),
 		RunE:              runs(o, &o.args),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: g.completeOne(func(ctx context.Context, s *session) []string {
+			var records []string
+			for _, secret := range s.firstPage(ctx, "secrets") {
+				records = append(records, secret.Name)
+			}
+			return uninstall.Releases(records)
+		}),
 	}
 	o.releases.addFlags(cmd)
 	o.uninstallOptions.addFlags(cmd)

@@ -65,7 +65,7 @@ func newUninstallObject(g *globals, tool uninstall.Tool) *cobra.Command {
 	o, help := &objectOptions{uninstallOptions{globals: g}, releases{globals: g}, tool}, toolHelps[tool.Name]
 	cmd := &cobra.Command{
 		Use: help.use, Short: help.short, Long: help.long + "\n\nExit codes: as those of uninstall.", Example: g.example(help.example),
-		RunE: runs(o, &o.args),
+		RunE: runs(o, &o.args), ValidArgsFunction: g.completeOne(o.names),
 	}
 	if slices.ContainsFunc(tool.Kinds, func(k uninstall.Kind) bool { return k.Resource == delivery.HelmReleases }) {
 		o.releases.addFlags(cmd)
@@ -86,6 +86,22 @@ func (o *objectOptions) validate() error {
 	return err
 }
 
+// names are those of the objects, in the forms of the argument.
+func (o *objectOptions) names(ctx context.Context, s *session) []string {
+	var all []string
+	for i, k := range o.of.Kinds {
+		lead := k.Words[0] + "/"
+		if i == 0 && !o.typed() {
+			lead = ""
+		}
+		all = append(all, names(s.firstPage(ctx, k.Resource.String()), lead)...)
+	}
+	return all
+}
+
+// typed reports whether a name alone is not enough: the tool has several kinds of objects, and none is the usual one.
+func (o *objectOptions) typed() bool { return len(o.of.Kinds) > 1 && !o.of.Kinds[0].Alone }
+
 // wanted are the forms of the argument.
 func (o *objectOptions) wanted() string {
 	var forms []string
@@ -95,10 +111,10 @@ func (o *objectOptions) wanted() string {
 	return strings.Join(forms, " or ")
 }
 
-// named returns the kind and the name of the argument. A name alone is of the usual kind, if the tool has one that is not one of several equals.
+// named returns the kind and the name of the argument. A name alone is of the usual kind.
 func (o *objectOptions) named() (*uninstall.Kind, string, error) {
 	word, name, typed := strings.Cut(o.args[0], "/")
-	if !typed && o.of.Name != "flux" {
+	if !typed && !o.typed() {
 		return &o.of.Kinds[0], word, nil
 	}
 	word, _, _ = strings.Cut(strings.ToLower(word), ".")

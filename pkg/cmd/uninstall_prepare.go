@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
 )
 
 func (o *uninstallOptions) addPrepareFlags(cmd *cobra.Command) {
@@ -45,9 +46,10 @@ func (o *uninstallOptions) validatePrepare() error {
 	switch {
 	case o.prepare && len(o.from) > 0:
 		return usageError{errors.New("--prepare needs a cluster: a file cannot be changed")}
-	case o.prepare && !o.output.isText():
+	case o.prepare && (o.output.name == "wide" || o.output.name == "name"):
 		return usageError{fmt.Errorf("-o %s goes without --prepare", o.output.name)}
 	case o.prepare:
+		d.output.name, d.output.json, d.output.template = o.output.name, o.output.json, o.output.template
 		return cmp.Or(d.validateConsent(o.globals), d.validateInteractive())
 	case d.yes || d.interactive || d.flags.Changed("confirm") || d.dryRun != "none":
 		return usageError{errors.New("--yes, --interactive, --confirm and --dry-run need --prepare: nothing else is changed")}
@@ -72,11 +74,17 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 			why = "Nothing can be prepared: " + u.WhyNotFirst(u.Sight).String() + "."
 		}
 		fmt.Fprintln(o.ErrOut, why)
-		return o.answer(s, u)
+		if o.output.isText() {
+			return o.answer(s, u)
+		}
+		return cmp.Or(o.deletion.printNothing(u.Preview.Graph), failed(u))
 	}
 	t := &telling{deletionOptions: &o.deletion, session: s, what: "delete first what would get stuck: " + render.NamesOf(first)}
 	if err := t.execute(ctx, o.job(s, u.Preview.Graph, first)); err != nil || o.deletion.dryRun != "none" {
 		return err
+	}
+	if !o.output.isText() { // the document is of what was deleted; what the tool does now the same command says without --prepare
+		return nil
 	}
 	fmt.Fprintln(o.ErrOut, "Prepared. What the tool does now:")
 	return o.show(ctx)
@@ -84,7 +92,7 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 
 // job is the deletion of what goes first: what would still get stuck when it is looked at again, and what is being deleted by then.
 func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identity) *change.Job {
-	j := &change.Job{Cluster: s.cluster(), Graph: g, Whole: g, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: first}}
+	j := &change.Job{Cluster: s.cluster(), Graph: g, Whole: g, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: first, Why: uninstall.GoesFirst}}
 	j.Again = func(ctx context.Context) (*change.Job, error) {
 		s, err := o.connectToWrite(ctx, o.pageSize)
 		if err != nil {

@@ -99,6 +99,8 @@ type DeleteOptions struct {
 	Policy metav1.DeletionPropagation
 	// GracePeriodSeconds is for the targets alone; nil leaves it to them.
 	GracePeriodSeconds *int64
+	// Reason is why the targets are deleted, empty when the user has named them.
+	Reason string
 	// Ahead are objects that are deleted besides, before the targets For with which they
 	// go; see Wave.
 	Ahead []graph.Identity

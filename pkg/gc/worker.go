@@ -3,6 +3,7 @@
 package gc
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -94,9 +95,9 @@ func (w *worker) deleteTarget(ctx context.Context, v view, t *Target) {
 	}
 	left := false
 	if t.Reselect == nil {
-		o = w.writer.deleteNamed(ctx, v.number, o, deleteOptions)
+		o = w.writer.deleteNamed(ctx, v.number, o, deleteOptions, cmp.Or(options.Reason, byUser))
 	} else {
-		o, left = w.writer.deleteSelected(ctx, v.number, o, deleteOptions, t)
+		o, left = w.writer.deleteSelected(ctx, v.number, o, deleteOptions, cmp.Or(options.Reason, byUser), t)
 	}
 	if o.BeingDeleted() && !left {
 		w.takeUp(ctx, v.number, o)

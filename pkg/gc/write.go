@@ -96,9 +96,9 @@ func (w *writer) deleteDecided(ctx context.Context, n number, o graph.Object, op
 // deleteNamed deletes an object that the user named, whatever becomes of it
 // meanwhile; in the end by UID alone. It returns the object as the last delete found
 // it.
-func (w *writer) deleteNamed(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions) graph.Object {
+func (w *writer) deleteNamed(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string) graph.Object {
 	for conflicts, losses, byUID := 0, 0, false; ; {
-		t := w.tryDelete(ctx, n, o, options, byUser, byUID, w.read)
+		t := w.tryDelete(ctx, n, o, options, reason, byUID, w.read)
 		if t.done {
 			return o
 		}
@@ -117,7 +117,7 @@ func (w *writer) deleteNamed(ctx context.Context, n number, o graph.Object, opti
 // matched, but for one that the API server can only accept without (see moved); who
 // keeps changing the object keeps it in the end. When it was changed before its turn, as
 // the server's events tell, the selector is asked first.
-func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, target *Target) (last graph.Object, left bool) {
+func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string, target *Target) (last graph.Object, left bool) {
 	look := func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
 		now, selected, err := target.Reselect(ctx, w.server)
 		if err == nil && (!selected || now.UID != o.UID) {
@@ -137,7 +137,7 @@ func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, o
 		o = now
 	}
 	for conflicts, losses, byUID := 0, 0, false; ; {
-		t := w.tryDelete(ctx, n, o, options, byUser, byUID, look)
+		t := w.tryDelete(ctx, n, o, options, reason, byUID, look)
 		if left && w.leave(n, &o) {
 			return o, true
 		}

@@ -38,6 +38,8 @@ type Job struct {
 	Choose func(graph.Identity) gc.Target
 	// GracePeriodSeconds is that of the targets, nil for their own.
 	GracePeriodSeconds *int64
+	// Why the targets are deleted, empty when the user has named them.
+	Why string
 }
 
 // Barrier are targets that another tool deletes at the same time.
@@ -108,7 +110,7 @@ type Wave struct {
 // waves, as gc.InWaves has it.
 func (j *Job) Do(ctx context.Context, g *graph.Graph, next func(ctx context.Context, wave int) (*gc.Collector, error)) (*gc.Report, error) {
 	if len(j.Targets) > 0 {
-		return gc.InWaves(ctx, g, j.waves(), gc.DeleteOptions{Policy: j.Policy, GracePeriodSeconds: j.GracePeriodSeconds}, next)
+		return gc.InWaves(ctx, g, j.waves(), gc.DeleteOptions{Policy: j.Policy, GracePeriodSeconds: j.GracePeriodSeconds, Reason: j.Why}, next)
 	}
 	c, err := next(ctx, 0)
 	if err != nil {

@@ -34,6 +34,19 @@ func Latest(release string, names []string) string {
 	return latest
 }
 
+// Releases returns the releases of which the names of Secrets are records, each once.
+func Releases(names []string) []string {
+	var releases []string
+	for _, name := range names {
+		text, is := strings.CutPrefix(name, "sh.helm.release.v1.")
+		if at := strings.LastIndex(text, ".v"); is && at > 0 && Latest(text[:at], []string{name}) != "" {
+			releases = append(releases, text[:at])
+		}
+	}
+	slices.Sort(releases)
+	return slices.Compact(releases)
+}
+
 // record is what is needed of the record of a release. Neither its values nor its templates are decoded.
 type record struct {
 	Name        string `json:"name"`

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,5 +55,12 @@ func TestDecodeReleaseErrors(t *testing.T) {
 	}
 	if _, err := uninstall.DecodeRelease([]byte("*")); err == nil {
 		t.Error("no base64")
+	}
+}
+
+func TestReleases(t *testing.T) {
+	got := uninstall.Releases([]string{"sh.helm.release.v1.web.v1", "sh.helm.release.v1.web.v10", "sh.helm.release.v1.a.vb.v2", "sh.helm.release.v1.x", "sh.helm.release.v1.y.vz", "token"})
+	if want := []string{"a.vb", "web"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -28,7 +28,7 @@ type Kind struct {
 	Words []string
 	// Plan is what the tool does when such an object is deleted. With an error it is of the object alone, or nil.
 	Plan func(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, error)
-	// Alone: nothing else is deleted with the object when another tool deletes it.
+	// Alone: its controller deletes nothing with the object; what the tool does is that users delete more.
 	Alone bool
 }
 

@@ -14,6 +14,9 @@ import (
 
 // All that the package says.
 
+// GoesFirst is why an object is deleted before the tool begins.
+const GoesFirst say.Word = "would get stuck later"
+
 // Why nothing is deleted before the tool begins.
 const (
 	notBeforeHook    say.Word = "nothing is deleted ahead of the pre-delete hook %s, which may free, keep or refuse what gets stuck: see first what it does"
