@@ -184,7 +184,7 @@ func (k *conclusion) outcome(v view, f *fate) Outcome {
 // failed says why it is not known to be done what had to be, if a write failed, was not sent, or could not be followed.
 func (k *conclusion) failed(v view, f *fate) (why string, failed bool) {
 	switch {
-	case errors.As(f.err, new(answer.UnsentError)):
+	case f.err != nil && errors.As(f.err, new(answer.UnsentError)):
 		return fmt.Sprintf("not sent: %v", f.err), true
 	case answer.Missing(f.err) && !v.object.BeingDeleted():
 		return fmt.Sprintf("no answer, and no effect seen: %v", f.err), true
