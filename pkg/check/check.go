@@ -211,7 +211,9 @@ func fateOf(n graph.Node, refs []graph.Reference) fate {
 	}
 	decision := gc.Decide(n.Object(), known, gc.Dependents{Any: n.HasDependents()})
 	remains := func(state graph.State) bool {
-		return slices.ContainsFunc(refs, func(ref graph.Reference) bool { return ref.State == state && !slices.Contains(decision.Owners, ref.UID) })
+		return slices.ContainsFunc(refs, func(ref graph.Reference) bool {
+			return ref.State == state && !slices.Contains(decision.Owners, ref.UID)
+		})
 	}
 	switch {
 	case decision.Action == gc.ActionKeep:

@@ -178,6 +178,9 @@ func (p *pageReader) count() error {
 // (client-go, tools/pager, FullListIfExpired). What came before is dropped. A
 // server may cap its answers all the same, and then the tokens are followed.
 func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
 	if !l.asked {
 		l.asked = true
 		p.reader.stats.lists.Add(1)

@@ -3,7 +3,9 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -104,6 +106,9 @@ func (o *explainOptions) parts(q *inquiry) graph.Parts {
 func (o *explainOptions) lookAt(ctx context.Context, q *inquiry, parts graph.Parts) (*look, error) {
 	s := q.session
 	snapshot, absent, err := o.read(ctx, q, parts)
+	if errors.Is(err, errTakesAll) {
+		return &look{session: s, report: &explain.Report{Missed: []graph.Part{{}}}}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +138,9 @@ func (o *explainOptions) lookAt(ctx context.Context, q *inquiry, parts graph.Par
 	return l, nil
 }
 
+// errTakesAll is why parts of the cluster are not read to their end: an object in them is only explained by all of it.
+var errTakesAll = errors.New("the answer takes all of the cluster")
+
 // read reads parts of the cluster, with what was named, and returns what of that does not exist.
 func (o *explainOptions) read(ctx context.Context, q *inquiry, parts graph.Parts) (*graph.Snapshot, []graph.Identity, error) {
 	scope := cluster.Scope{Parts: parts}
@@ -140,9 +148,18 @@ func (o *explainOptions) read(ctx context.Context, q *inquiry, parts graph.Parts
 		scope.OwnersOf = evidence.Claims.GroupResource()
 	}
 	alongside(&scope, q.workloads, func(object *graph.Object) bool { return !o.given() && o.isHere(q.session, object.Identity()) })
+	wants := scope.Terminating
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	scope.Terminating = func(object *graph.Object) {
+		wants(object)
+		if parts != nil && !o.given() && o.isHere(q.session, object.Identity()) && explain.PartsOf([]graph.Object{*object}) == nil {
+			stop(errTakesAll)
+		}
+	}
 	snapshot, err := q.session.reader.Snapshot(ctx, scope)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, cmp.Or(context.Cause(ctx), err)
 	}
 	absent, _ := missingObjects(q.failed)
 	for i := range q.found {

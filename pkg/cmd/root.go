@@ -158,7 +158,7 @@ type globals struct {
 	verbosity int
 	// argv are the words of the command line after the program's name, ran the command that they name, and ranWith its arguments.
 	argv, ranWith []string
-	ran        *cobra.Command
+	ran           *cobra.Command
 	// from names files to read instead of a cluster, files what they hold.
 	from  []string
 	files *offline.Server

@@ -123,7 +123,7 @@ func (r *report) real(results map[string]Samples, server map[string][]float64) {
 	}
 	objects := results[ourGraph][0].Answer.Objects
 	base := results[bare]
-	for _, name := range []string{bare, ourGraph, ourTree, ourCheck, ourSettled, ourExplain, ourCollect, metadataAll, inPages} {
+	for _, name := range []string{bare, ourGraph, ourTree, ourCheck, ourSettled, ourExplain, ourCollect, ourSnapshot, metadataAll, inPages} {
 		s := results[name]
 		if len(s) == 0 {
 			continue

@@ -136,6 +136,7 @@ const (
 	ourSettled  = "kubectl gc check -A"
 	ourExplain  = "kubectl gc explain-stuck -A"
 	ourCollect  = "kubectl gc collect -A --dry-run"
+	ourSnapshot = "kubectl gc snapshot -o " + os.DevNull
 	inPages     = "graph, in pages"
 	bare        = "bare download"
 	metadataAll = "client-go metadata client"
@@ -152,7 +153,7 @@ func (b *bench) contenders(kubeconfig string) []contender {
 	return []contender{
 		client(ourGraph, "graph"),
 		client(bare, "download"),
-		plugin(ourTree), plugin(ourCheck), plugin(ourSettled), plugin(ourExplain), plugin(ourCollect),
+		plugin(ourTree), plugin(ourCheck), plugin(ourSettled), plugin(ourExplain), plugin(ourCollect), plugin(ourSnapshot),
 		client(metadataAll, "metadata"),
 		{name: inPages, args: []string{b.self, "graph", "-in-pages", "-kubeconfig", kubeconfig}},
 	}
@@ -391,9 +392,10 @@ func (b *bench) onRested(ctx context.Context, cp *controlplane.ControlPlane, rou
 // ugly returns how a cluster of that many objects is spoilt: as those are that have been
 // in use for years.
 func ugly(objects int) []string {
-	const types, wrongOf, terminatingOf = 60, 300, 700
+	const types, wrongOf, terminatingOf, garbageOf = 60, 300, 700, 140
 	return []string{
 		"-types", strconv.Itoa(types), "-wrong", strconv.Itoa(max(1, objects/wrongOf)), "-terminating", strconv.Itoa(max(len(stuckKinds), objects/terminatingOf)),
+		"-garbage", strconv.Itoa(objects / garbageOf),
 	}
 }
 
