@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -166,6 +168,7 @@ func (j *judging) enough(c *candidate) bool { return len(c.holds) > 2*len(j.all)
 func (j *judging) spare(c *candidate) {
 	switch r := c.Object.Resource; {
 	case r.IsCRD():
+		j.ruled(c)
 		instances := schema.ParseGroupResource(c.Object.Name)
 		c.Instances = j.instances(c.Object, func(types.UID) bool { return false })
 		for _, id := range c.Instances {
@@ -184,6 +187,32 @@ func (j *judging) spare(c *candidate) {
 	}
 	if c.left.By == "" {
 		c.hold(ByTool, "", "")
+	}
+}
+
+// ruled holds a definition about whose objects a rule of a role is that stays: another operator may serve them, or read them.
+func (j *judging) ruled(c *candidate) {
+	of := schema.ParseGroupResource(c.Object.Name)
+	for resource, kind := range map[schema.GroupVersionResource]string{
+		rbacv1.SchemeGroupVersion.WithResource("clusterroles"): "ClusterRole", rbacv1.SchemeGroupVersion.WithResource("roles"): "Role",
+	} {
+		items, err := j.Evidence.List(resource, "")
+		if err != nil {
+			c.hold(NotRead, resource.GroupResource().String(), "")
+			continue
+		}
+		for i := range items {
+			var role rbacv1.ClusterRole // a Role has the same rules
+			if !evidence.Decode(&items[i], &role) || role.AggregationRule != nil {
+				continue
+			}
+			about := func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.APIGroups, of.Group) && slices.ContainsFunc(rule.Resources, func(name string) bool { name, _, _ = strings.Cut(name, "/"); return name == of.Resource })
+			}
+			if id := evidence.IdentityOf(resource, kind, &items[i]); slices.ContainsFunc(role.Rules, about) && !j.enough(c) {
+				c.hold(NamedBy, say.Of(ruledBy, id).String(), id.UID)
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -241,6 +242,6 @@ func (j *judging) mentioned() {
 // nameable reports whether other objects may name one like it, other than as services are called.
 func nameable(id graph.Identity) bool {
 	r := id.Resource
-	calls := r.Group == evidence.ValidatingWebhooks.Group || r.Group == evidence.APIServices.Group
-	return !calls && !r.IsCRD() && r.GroupResource() != evidence.Leases.GroupResource()
+	calls := []schema.GroupResource{evidence.ValidatingWebhooks.GroupResource(), evidence.MutatingWebhooks.GroupResource(), evidence.APIServices.GroupResource()}
+	return !slices.Contains(calls, r.GroupResource()) && !r.IsCRD() && r.GroupResource() != evidence.Leases.GroupResource()
 }

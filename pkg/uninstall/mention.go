@@ -40,7 +40,9 @@ var called = map[string]string{"PersistentVolumeClaim": "claim", "PersistentVolu
 
 var (
 	// nameless keys are those of texts that name no objects, or not one of a type that a leftover has, and of what has labels.
-	nameless = regexp.MustCompile(`(?i)^(apiVersion|kind|uid|image|imageID|labels|selector|matchLabels|matchExpressions|nodeSelector|managedFields|ownerReferences|finalizers|container|containerName|.*namespaces?)$|^(port|.*Port)$`)
+	nameless = regexp.MustCompile(`(?i)^(apiVersion|kind|uid|imageID|labels|matchLabels|matchExpressions|nodeSelector|managedFields|ownerReferences|finalizers|container|containerName|.*namespaces?)$|^(port|.*Port)$`)
+	// plain keys are nameless where their values are texts, or maps of texts, as labels are.
+	plain = regexp.MustCompile(`(?i)^(image|selector)$`)
 	// own keys are those of lists of which the elements have names of their own.
 	own = regexp.MustCompile(`^((initC|ephemeralC|c)ontainers|((initC|ephemeralC|c)ontainer)Statuses|env|ports|volumes|volumeMounts|volumeDevices)$`)
 	// others are keys of fields that name an object of one well-known type.
@@ -50,7 +52,7 @@ var (
 )
 
 // keyOf is what is known of a key.
-type keyOf struct{ nameless, own, other bool }
+type keyOf struct{ nameless, plain, own, other bool }
 
 // keys are those that were looked at: there are many objects, and they have the same.
 type keys map[string]keyOf
@@ -58,7 +60,7 @@ type keys map[string]keyOf
 func (k keys) of(key string) keyOf {
 	known, seen := k[key]
 	if !seen {
-		known = keyOf{nameless.MatchString(key), own.MatchString(key), others.MatchString(key)}
+		known = keyOf{nameless.MatchString(key), plain.MatchString(key), own.MatchString(key), others.MatchString(key)}
 		k[key] = known
 	}
 	return known
@@ -125,7 +127,7 @@ func (s *mentioning) fields(all map[string]any, key string, at *step) {
 					s.text(text, nil, name, &step{path, "annotations." + name})
 				}
 			}
-		case s.keys.of(k).nameless, k == "name" && s.keys.of(key).own:
+		case s.keys.of(k).nameless, s.keys.of(k).plain && isPlain(v), k == "name" && s.keys.of(key).own:
 		case k == "name":
 			s.named(all, key, path)
 		case k == "resourceNames":
@@ -133,7 +135,22 @@ func (s *mentioning) fields(all map[string]any, key string, at *step) {
 		default:
 			s.value(v, all, k, path)
 		}
+		if k == s.of.Name && !s.far && !s.of.Resource.IsNamespace() { // as the key of a map
+			s.note(path, false)
+		}
 	}
+}
+
+// isPlain reports whether a value is a text, or a map of texts.
+func isPlain(v any) bool {
+	all, is := v.(map[string]any)
+	for _, inner := range all {
+		if _, text := inner.(string); !text {
+			return false
+		}
+	}
+	_, text := v.(string)
+	return is || text
 }
 
 // named looks at the name of a reference, which may state the kind.

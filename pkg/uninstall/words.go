@@ -14,6 +14,9 @@ import (
 
 // All that the package says.
 
+// ruledBy is of a definition of whose objects a role has a rule.
+const ruledBy say.Word = "%s has a rule about its objects, and whether another operator uses them is not known"
+
 // GoesFirst is why an object is deleted before the tool begins.
 const GoesFirst say.Word = "would get stuck later"
 
