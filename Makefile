@@ -73,7 +73,7 @@ NIGHTLY_sessions = go test -timeout 1h -p 1 ./test/e2e -skip 'TestKubelet|TestIm
 NIGHTLY_faults = go test -timeout 1h -p 1 ./test/faults
 NIGHTLY_worlds = go test -timeout 1h -p 1 ./pkg/cluster ./test/differential
 NIGHTLY_layouts = go test -timeout 1h ./pkg/cmd ./test/foresight -skip TestUninstall
-NIGHTLY_charts = go test -timeout 1h ./test/foresight -run 'TestUninstall|TestFlux'
+NIGHTLY_charts = sh -c "go test -timeout 1h ./test/foresight -run 'TestUninstall|TestFlux' && go -C test/argocd test ./..."
 NIGHTLY_kubelet = go test -timeout 1h ./test/e2e -run 'TestKubelet|TestImage'
 NIGHTLY_kills = go test -timeout 1h ./test/e2e -run 'TestUnstickKilled/(bare|sick)'
 NIGHTLY_strikes = go test -timeout 1h ./test/e2e -run 'TestUnstickKilled/controllers|TestUnstickUnanswered'
@@ -122,8 +122,9 @@ test-race: control-plane ## Run the tests of the packages, and those that compar
 foresight: control-plane ## Compare previews with what happens, in all layouts of operators, and write docs/foresight-layouts.md
 	go test -count=1 -timeout 1h ./test/foresight -run TestLayouts -full -page=$(CURDIR)/docs/foresight-layouts.md
 
-charts: control-plane ## Compare uninstall with what the real helms do, in charts of all shapes, and with what the controllers of Flux do; compiles these once
+charts: control-plane ## Compare uninstall with what the real helms do, in charts of all shapes, what the controllers of Flux do, and Argo CD's engine; compiles these once
 	go test -count=1 -timeout 1h ./test/foresight -run 'TestUninstall|TestFlux' -charts=. -parallel=4 -v
+	go -C test/argocd test -count=1 ./...
 
 # In a module of its own: it compiles k9s and Helm. gitlab-ci-local runs GitLab's
 # jobs where it is called, and here only says what it reads.
