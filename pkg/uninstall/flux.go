@@ -63,7 +63,7 @@ func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 			deleted = append(deleted, *f)
 		case f.state != present:
 			deleted = append(deleted, *f)
-		case live.GetLabels()["kustomize.toolkit.fluxcd.io/name"] != n.Name() || live.GetLabels()["kustomize.toolkit.fluxcd.io/namespace"] != n.Namespace():
+		case !slices.ContainsFunc(delivery.Marks(live), p.is):
 			p.keep(f, NotLabelled, "")
 		case markedOff(live) != "":
 			p.keep(f, MarkedOff, markedOff(live))
