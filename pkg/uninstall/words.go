@@ -23,7 +23,7 @@ const GoesFirst say.Word = "would get stuck later"
 // Why nothing is deleted before the tool begins.
 const (
 	notBeforeHook    say.Word = "nothing is deleted ahead of the pre-delete hook %s, which may free, keep or refuse what gets stuck: see first what it does"
-	isUninstallation say.Word = "the deletion of %s is the uninstallation itself, so it is not deleted first; if it gets stuck then, unstick frees it"
+	isUninstallation say.Word = "the deletion of %s is the uninstallation itself, so it is not deleted first; explain-stuck says how it is freed when it is stuck"
 	noEarlier        say.Word = "nothing that is deleted earlier prevents this: repair first what these rows name"
 )
 
