@@ -165,7 +165,7 @@ func (f *Finder) Candidates(n graph.Node, finalizer string) []*Workload {
 func (f *Finder) Server(n graph.Node, program string) (_ *Workload, named bool) {
 	var serving []*Workload
 	for _, l := range f.inventory().workloads {
-		called := program != "" && l.calledBy(program)
+		called := program != "" && l.calledBy(program) && f.rights().knows(l.Account(), n.Resource().GroupResource(), nil)
 		if !called && !f.rights().states(l.Account(), n.Resource().GroupResource()) || f.StateOf(l).Liveness == Dead {
 			continue
 		}

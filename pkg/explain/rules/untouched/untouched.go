@@ -41,7 +41,12 @@ func About(f *rules.Facts, n graph.Node) []*finding.Cause {
 		return causes
 	}
 	if creator, garbage := creator(f, n); !garbage {
-		causes = append(causes, remadeBy(n, creator, duration.HumanDuration(max(age, 0))))
+		c := remadeBy(n, creator, duration.HumanDuration(max(age, 0)))
+		if l, named := f.Finder.Server(n, creator); named && len(c.Ways) > 0 {
+			logs := remedy.Logs(l.ID(), l.Ref(), n.Name())
+			c.Ways[0].Effect, c.Ways[0].Look = say.Of(StopCreator, l.ID()), &logs
+		}
+		causes = append(causes, c)
 	}
 	return causes
 }
