@@ -34,8 +34,14 @@ func Of(w string, args ...any) Text {
 	return Text{[]part{{w, args}}}
 }
 
-// Plain returns the text of a value of the cluster, such as a name or a server's message. It has no word.
-func Plain(value any) Text { return Text{[]part{{args: []any{value}}}} }
+// Plain returns the text of a value of the cluster, such as a name or a server's message. It has no word. That of an empty
+// string says nothing.
+func Plain(value any) Text {
+	if value == "" {
+		return Text{}
+	}
+	return Text{[]part{{args: []any{value}}}}
+}
 
 // Then returns the text with another after it.
 func (t Text) Then(more Text) Text {
@@ -50,6 +56,18 @@ func (t Text) And(w string, args ...any) Text {
 	return t.Then(Text{[]part{{w, args}}})
 }
 
+// Join returns texts that say something as one, with a separator between them.
+func Join(separator string, texts ...Text) Text {
+	var joined Text
+	for _, t := range texts {
+		if !joined.IsZero() && !t.IsZero() {
+			joined = joined.Then(Plain(separator))
+		}
+		joined = joined.Then(t)
+	}
+	return joined
+}
+
 // IsZero reports whether the text says nothing.
 func (t Text) IsZero() bool { return len(t.parts) == 0 }
 
@@ -62,6 +80,9 @@ func (t Text) Find(words ...Word) (at int, args []any) {
 	}
 	return -1, nil
 }
+
+// Len returns the number of words and values of the text, outside of their arguments.
+func (t Text) Len() int { return len(t.parts) }
 
 // Has reports whether a word is one of the text, outside of its arguments.
 func (t Text) Has(w Word) bool {

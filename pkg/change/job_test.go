@@ -272,7 +272,7 @@ func TestWaves(t *testing.T) {
 		}
 		if test.reason != "" {
 			remaining := result.Report.Remaining()
-			if len(remaining) != 1 || !strings.Contains(remaining[0].Reason, test.reason) {
+			if len(remaining) != 1 || !strings.Contains(remaining[0].Reason.String(), test.reason) {
 				t.Errorf("%s: %+v", name, remaining)
 			}
 		}

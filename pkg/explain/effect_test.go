@@ -119,8 +119,8 @@ func waitsText(waits []simulator.Wait) string {
 		for _, uid := range w.Objects {
 			text.WriteString(" " + string(uid))
 		}
-		if w.Unknown != "" {
-			text.WriteString(" (" + w.Unknown + ")")
+		if !w.Unknown.IsZero() {
+			text.WriteString(" (" + w.Unknown.String() + ")")
 		}
 	}
 	return text.String()

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -103,7 +104,7 @@ func (s *Sight) tellStuck(p *preview.Plan) {
 	}
 	in, of := map[string]bool{}, map[string]bool{}
 	stays := func(o *gc.Outcome, why Why) {
-		o.Result, o.Reason = gc.Remaining, why.words()
+		o.Result, o.Reason = gc.Remaining, say.Plain(why.words())
 		delete(p.Expected, o.Object.UID)
 	}
 	for i := range p.Report.Outcomes {

@@ -3,16 +3,15 @@
 package foresight
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
@@ -245,20 +244,20 @@ func (l *scene) remade(uid types.UID) bool {
 }
 
 // Serves says who removes a finalizer from an object, as preview.World asks.
-func (s *Sight) Serves(o *graph.Object, finalizer string) (who simulator.Actor, why string) {
+func (s *Sight) Serves(o *graph.Object, finalizer string) (who simulator.Actor, why say.Text) {
 	for _, service := range s.of[o.UID] {
 		if service.Finalizer != finalizer {
 			continue
 		}
 		switch service.outlook(s.safe) {
 		case Expected:
-			return simulator.Acts, ""
+			return simulator.Acts, say.Text{}
 		case Stuck:
-			return simulator.Nobody, ""
+			return simulator.Nobody, say.Text{}
 		}
-		return simulator.Unknown, service.why(s.safe).words()
+		return simulator.Unknown, say.Plain(service.why(s.safe).words())
 	}
-	return simulator.Unknown, ""
+	return simulator.Unknown, say.Text{}
 }
 
 // Tell adds to the outcomes of a plan, which was made with what Serves says, why.
@@ -271,8 +270,9 @@ func (s *Sight) Tell(p *preview.Plan) {
 			continue
 		}
 		services := s.of[o.Object.UID]
-		for _, service := range services { // the words of foresight name it
-			o.Reason = strings.TrimPrefix(o.Reason, "finalizer "+service.Finalizer+"; ")
+		named := len(o.Finalizers) == 1 && slices.ContainsFunc(services, func(s *Service) bool { return s.Finalizer == o.Finalizers[0] })
+		if at, _ := o.Reason.Find(gc.OfFinalizers); at == 0 && named && o.Reason.Len() > 1 { // the words of foresight name it
+			o.Reason = o.Reason.Splice(0, 2, say.Text{}) // with the separator
 		}
 		if len(services) == 0 || o.Result != gc.Deleted && o.Result != gc.Remaining {
 			continue
@@ -285,9 +285,9 @@ func (s *Sight) Tell(p *preview.Plan) {
 		}
 		switch outlook := worst.outlook(s.safe); {
 		case outlook == Expected && o.Result == gc.Deleted:
-			o.Reason = join(o.Reason, worst.why(s.safe).words())
+			o.Reason = say.Join("; ", o.Reason, say.Plain(worst.why(s.safe).words()))
 		case outlook == Stuck && o.Result == gc.Remaining:
-			o.Reason = worst.why(s.safe).words()
+			o.Reason = say.Plain(worst.why(s.safe).words())
 		}
 	}
 	s.tellStuck(p)
@@ -295,19 +295,12 @@ func (s *Sight) Tell(p *preview.Plan) {
 }
 
 // blinded is what becomes of a namespace that cannot be emptied.
-func (s *Sight) blinded() (gc.Result, string) {
+func (s *Sight) blinded() (gc.Result, say.Text) {
 	switch s.blinds {
 	case Stuck:
-		return gc.Remaining, stuckBy{s.blind}.words()
+		return gc.Remaining, say.Plain(stuckBy{s.blind}.words())
 	case Racing:
-		return gc.Unknown, unlessFirst{s.blind}.words()
+		return gc.Unknown, say.Plain(unlessFirst{s.blind}.words())
 	}
-	return gc.Unknown, mayStick{s.blind}.words()
-}
-
-func join(a, b string) string {
-	if a == "" || b == "" {
-		return cmp.Or(a, b)
-	}
-	return a + "; " + b
+	return gc.Unknown, say.Plain(mayStick{s.blind}.words())
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -156,7 +157,7 @@ func (s *Sight) tellRefused(p *preview.Plan) {
 		if !is || o.Result != gc.Deleted && !before {
 			continue
 		}
-		o.Reason, o.Result = r.why.words(), gc.Unknown
+		o.Reason, o.Result = say.Plain(r.why.words()), gc.Unknown
 		if r.outlook == Stuck {
 			o.Result = gc.Remaining
 		}
@@ -168,7 +169,7 @@ func (s *Sight) tellRefused(p *preview.Plan) {
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
 		if in := inside[o.Object.Name]; in != nil && o.Object.Resource.IsNamespace() && o.Result == gc.Deleted {
-			o.Result, o.Reason = in.Result, contentFirst{in.Object.Identity()}.words()
+			o.Result, o.Reason = in.Result, say.Plain(contentFirst{in.Object.Identity()}.words())
 			delete(p.Expected, o.Object.UID)
 		}
 	}
@@ -187,7 +188,7 @@ func (s *Sight) tellKept(p *preview.Plan) {
 		for i := range p.Report.Outcomes {
 			o := &p.Report.Outcomes[i]
 			if by := k.keeper(o); by != nil {
-				o.Result, o.Reason = by.Result, onlyWith{by.Object.Identity()}.words()
+				o.Result, o.Reason = by.Result, say.Plain(onlyWith{by.Object.Identity()}.words())
 				k.kept[o.Object.UID], again = by, true
 				delete(p.Expected, o.Object.UID)
 			}

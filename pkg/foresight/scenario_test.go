@@ -108,8 +108,8 @@ func told(p *preview.Plan, s *foresight.Sight) string {
 		if p.Expected[o.Object.UID] {
 			line += " (expected)"
 		}
-		if o.Reason != "" {
-			line += ": " + o.Reason
+		if !o.Reason.IsZero() {
+			line += ": " + o.Reason.String()
 		}
 		lines = append(lines, line)
 	}

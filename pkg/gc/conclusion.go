@@ -3,7 +3,6 @@
 package gc
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -67,9 +67,6 @@ func (k *conclusion) conclude(left []task) *Report {
 	return result
 }
 
-// NoUID is why nothing is written to an object that has none.
-const NoUID = "it has no UID, so it cannot be told from another object of its name"
-
 // nameless returns the outcomes of objects without UID. No write could say which
 // object it is for, and no event of which one it tells.
 func (k *conclusion) nameless() []Outcome {
@@ -83,7 +80,7 @@ func (k *conclusion) nameless() []Outcome {
 	}
 	outcomes := make([]Outcome, len(objects))
 	for i, o := range objects {
-		outcomes[i] = Outcome{Object: o, Result: Unknown, Reason: NoUID, Undecidable: k.scope.everything}
+		outcomes[i] = Outcome{Object: o, Result: Unknown, Reason: say.Of(NoUID), Undecidable: k.scope.everything}
 	}
 	return outcomes
 }
@@ -141,18 +138,18 @@ func (k *conclusion) outcome(v view, f *fate) Outcome {
 	case v.gone:
 		o.Result = Deleted
 	case f.doubt != "":
-		o.Result, o.Reason, o.Undecidable = Unknown, f.doubt, k.scope.everything
+		o.Result, o.Reason, o.Undecidable = Unknown, say.Plain(f.doubt), k.scope.everything
 	case failed:
 		o.Result, o.Reason = Remaining, failure
 	case !lost && k.passesBy(v):
-		o.Result, o.Reason = Untouched, k.untouched(v)+"; it was being deleted before"
+		o.Result, o.Reason = Untouched, k.untouched(v).And(beingDeleted)
 	case v.object.BeingDeleted():
 		o.Result = Remaining
 		k.explain(&o, v, f)
 	case v.lost:
-		o.Result, o.Reason = Unknown, "its type is not served any more, so whether it still exists is not known"
+		o.Result, o.Reason = Unknown, say.Of(unserved)
 	case v.deleteSent:
-		o.Result, o.Reason = Remaining, "its deletion was accepted, but its end was not seen"
+		o.Result, o.Reason = Remaining, say.Of(endUnseen)
 	case k.emptying.has(v.object.Resource, v.object.Namespace):
 		k.goesWith(&o)
 	case len(undecided) > 0:
@@ -164,65 +161,68 @@ func (k *conclusion) outcome(v view, f *fate) Outcome {
 		}
 		k.undecided(&o, undecided)
 	case k.vanished.has(v.object.Resource, v.object.Namespace) && k.proofs.failure() != nil:
-		o.Result, o.Reason = Unknown, "its Namespace or CustomResourceDefinition is gone, but it could not be proved that this object is gone as well: "+k.proofs.failure().Error()
+		o.Result, o.Reason = Unknown, say.Of(unproved, k.proofs.failure())
 	case k.vanished.has(v.object.Resource, v.object.Namespace):
-		o.Result, o.Reason = Remaining, "it still exists, although its Namespace or CustomResourceDefinition is gone"
+		o.Result, o.Reason = Remaining, say.Of(outlives)
 	case k.abandoned(v) || f.unreached:
 		o.Result, o.Reason = Remaining, k.notReached(v)
 	case orphaned:
 		o.Result = Orphaned
 	case lost:
-		o.Result, o.Reason = OwnerReferenceRemoved, f.stays(&v.object)
+		o.Result, o.Reason = OwnerReferenceRemoved, say.Plain(f.stays(&v.object))
 	case k.ownerLost(v) != "":
-		o.Result, o.Reason = Unknown, fmt.Sprintf("whether its owner %s still exists is not known", k.ownerLost(v))
+		o.Result, o.Reason = Unknown, say.Of(ownerUnknown, k.ownerLost(v))
 	default:
-		o.Result, o.Reason = Untouched, cmp.Or(f.stays(&v.object), k.untouched(v))
+		o.Result, o.Reason = Untouched, say.Plain(f.stays(&v.object))
+		if o.Reason.IsZero() {
+			o.Reason = k.untouched(v)
+		}
 	}
 	return o
 }
 
 // failed says why it is not known to be done what had to be, if a write failed, was not sent, or could not be followed.
-func (k *conclusion) failed(v view, f *fate) (why string, failed bool) {
+func (k *conclusion) failed(v view, f *fate) (why say.Text, failed bool) {
 	switch {
 	case f.err != nil && errors.As(f.err, new(answer.UnsentError)):
-		return fmt.Sprintf("not sent: %v", f.err), true
+		return say.Of(notSent, f.err), true
 	case answer.Missing(f.err) && !v.object.BeingDeleted():
-		return fmt.Sprintf("no answer, and no effect seen: %v", f.err), true
+		return say.Of(noAnswer, f.err), true
 	case f.err != nil && !answer.Missing(f.err) && k.lost.has(v.number):
-		return fmt.Sprintf("refused: %v; an earlier request was not answered, and might still be carried out", f.err), true
+		return say.Of(refusedLater, f.err), true
 	case f.err != nil && !answer.Missing(f.err):
-		return fmt.Sprintf("refused: %v", f.err), true
+		return say.Of(refused, f.err), true
 	case f.guarded != nil:
-		return f.guarded.Error(), true
+		return say.Plain(f.guarded), true
 	case k.away() > 0 && (v.object.BeingDeleted() || v.deleteSent):
-		return fmt.Sprintf("its end was not seen: the API server could not be reached for %s", k.away()), true
+		return say.Of(serverAway, k.away()), true
 	}
-	return "", false
+	return say.Text{}, false
 }
 
 // notReached says of an object that the run ended before what had to be done to it.
-func (k *conclusion) notReached(v view) string {
+func (k *conclusion) notReached(v view) say.Text {
 	if k.abandoned(v) {
-		return "nothing keeps it, but it was not reached"
+		return say.Of(nothingKeeps)
 	}
-	return "it was not reached"
+	return say.Of(notReached)
 }
 
 // goesWith says of an object with what it goes, and who has to get to it for that.
 func (k *conclusion) goesWith(o *Outcome) {
 	id, _ := k.emptying.of(o.Object.Resource, o.Object.Namespace)
-	who := "the API server"
+	who := theServer
 	if id.Resource.IsNamespace() {
-		who = "the namespace controller"
+		who = theNamespaces
 	}
-	o.Result, o.GoesWith, o.Reason = Remaining, &id, fmt.Sprintf("deleted with %s, once %s handles it", id, who)
+	o.Result, o.GoesWith, o.Reason = Remaining, &id, say.Of(goesWith, id, who)
 }
 
 // undecided says why it is not known what else becomes of an object: what went wrong,
 // if anything did, and otherwise what is so.
 func (k *conclusion) undecided(o *Outcome, open []UnknownReference) {
 	why := slices.IndexFunc(open, func(ref UnknownReference) bool { return k.inVain(&o.Object, &ref) })
-	o.Reason, o.Undecided = unknownReason(open[max(why, 0)]), true
+	o.Reason, o.Undecided = say.Plain(unknownReason(open[max(why, 0)])), true
 	o.Undecidable = k.scope.everything && why < 0
 }
 
@@ -265,20 +265,20 @@ func named(finalizers []string) string {
 
 // explain says what a terminating object waits for.
 func (k *conclusion) explain(o *Outcome, v view, f *fate) {
-	var reasons []string
+	var reasons []say.Text
 	for _, finalizer := range v.object.Finalizers {
 		if !graph.IsCollectorFinalizer(finalizer) {
 			o.Finalizers = append(o.Finalizers, finalizer)
 		}
 	}
 	if len(o.Finalizers) > 0 {
-		reasons = append(reasons, "finalizer "+named(o.Finalizers))
+		reasons = append(reasons, say.Of(OfFinalizers, named(o.Finalizers)))
 	}
 	if v.object.InGrace() {
-		reasons = append(reasons, "its kubelet must end it")
+		reasons = append(reasons, say.Of(ofKubelet))
 	}
 	if f.left != "" {
-		reasons = append(reasons, f.left)
+		reasons = append(reasons, say.Plain(f.left))
 	}
 	if v.object.OrphaningDependents() && f.left == "" {
 		reasons = append(reasons, k.notOrphaned(v.number))
@@ -286,9 +286,9 @@ func (k *conclusion) explain(o *Outcome, v view, f *fate) {
 	switch {
 	case !v.object.DeletingDependents() || f.left != "":
 	case !k.entered.has(v.number) && !k.scope.targets[v.number]:
-		reasons = append(reasons, "its foreground deletion began before this run, and only collect finishes it")
+		reasons = append(reasons, say.Of(begunBefore))
 	case v.blocking == 0:
-		reasons = append(reasons, "its finalizer foregroundDeletion was not removed")
+		reasons = append(reasons, say.Of(foregroundLeft))
 	}
 	if v.object.HasFinalizer(metav1.FinalizerDeleteDependents) && v.blocking > 0 {
 		for _, n := range k.state.blockingDependents(v.number) {
@@ -298,21 +298,21 @@ func (k *conclusion) explain(o *Outcome, v view, f *fate) {
 		}
 		reasons = append(reasons, blockedBy(v.blocking)) // last: WaitingFor is named after it
 	}
-	o.Reason = strings.Join(reasons, "; ")
-	if o.Reason == "" && !v.object.Resource.IsNamespace() {
-		o.Reason = "it has no visible blocker"
+	o.Reason = say.Join("; ", reasons...)
+	if o.Reason.IsZero() && !v.object.Resource.IsNamespace() {
+		o.Reason = say.Of(noBlocker)
 	}
 }
 
 // notOrphaned says what keeps an owner from having orphaned its dependents: that
 // some are not to be touched, if anything.
-func (k *conclusion) notOrphaned(owner number) string {
+func (k *conclusion) notOrphaned(owner number) say.Text {
 	for _, n := range k.state.dependents(owner) {
 		if d, ok := k.state.view(n); ok && !k.scope.within(d.object.Namespace) {
-			return fmt.Sprintf("its dependents outside namespace %s are not orphaned", k.scope.namespace)
+			return say.Of(orphansOutside, k.scope.namespace)
 		}
 	}
-	return "its dependents are not orphaned yet"
+	return say.Of(notOrphaned)
 }
 
 // explainNamespaces says of namespaces that remain what is left in them, also of what is no business of the run, as
@@ -321,7 +321,7 @@ func (k *conclusion) explainNamespaces(outcomes []Outcome) {
 	left := map[string][]graph.Identity{}
 	for i := range outcomes {
 		o := &outcomes[i]
-		if o.Result == Remaining && o.Object.Resource.IsNamespace() && o.Object.BeingDeleted() && o.Reason == "" {
+		if o.Result == Remaining && o.Object.Resource.IsNamespace() && o.Object.BeingDeleted() && o.Reason.IsZero() {
 			left[o.Object.Name] = nil
 		}
 	}
@@ -343,22 +343,22 @@ func (k *conclusion) explainNamespaces(outcomes []Outcome) {
 	}
 	for i := range outcomes {
 		o := &outcomes[i]
-		if _, explains := left[o.Object.Name]; !explains || !o.Object.Resource.IsNamespace() || o.Reason != "" {
+		if _, explains := left[o.Object.Name]; !explains || !o.Object.Resource.IsNamespace() || !o.Reason.IsZero() {
 			continue
 		}
-		o.Reason = "the namespace controller has not ended it"
+		o.Reason = say.Of(namespaceStays)
 		if o.WaitingFor = left[o.Object.Name]; len(o.WaitingFor) > 0 {
 			slices.SortFunc(o.WaitingFor, graph.Identity.Compare)
-			o.Reason = "its contents must be deleted first" // WaitingFor is named after it
+			o.Reason = say.Of(contentsFirst) // WaitingFor is named after it
 		}
 	}
 }
 
-func blockedBy(n int) string {
+func blockedBy(n int) say.Text {
 	if n == 1 {
-		return "a blocking dependent must be deleted first"
+		return say.Of(oneBlocks)
 	}
-	return fmt.Sprintf("%d blocking dependents must be deleted first", n)
+	return say.Of(someBlock, n)
 }
 
 // passesBy reports whether an object that somebody else deleted before is no business of the
@@ -376,13 +376,13 @@ func (k *conclusion) passesBy(v view) bool {
 
 // untouched says why an object that depends on a target was never looked at:
 // an owner of it is still there.
-func (k *conclusion) untouched(v view) string {
+func (k *conclusion) untouched(v view) say.Text {
 	for _, ref := range v.object.OwnerReferences {
 		if owner, ok := k.state.view(k.state.of(ref.UID)); ok && !owner.gone {
-			return stillThere(ref.Kind, ref.Name)
+			return say.Of(ownerExists, ref.Kind, ref.Name)
 		}
 	}
-	return ""
+	return say.Text{}
 }
 
 // ownerLost returns an owner of which it is not known whether it still exists, empty when there is
@@ -399,9 +399,4 @@ func (k *conclusion) ownerLost(v view) string {
 		}
 	}
 	return lost
-}
-
-// stillThere says why an object was never looked at.
-func stillThere(kind, name string) string {
-	return fmt.Sprintf("its owner %s/%s still exists", kind, name)
 }

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -36,7 +37,7 @@ const (
 type Outcome struct {
 	Object graph.Object
 	Result Result
-	Reason string
+	Reason say.Text
 	// WaitingFor are objects that must go, or change, before this one goes.
 	WaitingFor []graph.Identity
 	// Finalizers are those, other than the garbage collector's own, that hold a

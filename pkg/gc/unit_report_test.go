@@ -341,7 +341,7 @@ func TestRemaining(t *testing.T) {
 			var got []string
 			for _, o := range r.Remaining() {
 				got = append(got, short(&o.Object))
-				if test.do == "collect" && o.Reason != "its owner ConfigMap/gone could not be read: Internal error occurred: broken" {
+				if test.do == "collect" && o.Reason.String() != "its owner ConfigMap/gone could not be read: Internal error occurred: broken" {
 					t.Errorf("it is said that %s", o.Reason)
 				}
 			}
@@ -511,7 +511,7 @@ func TestReportOfAServerThatIsAway(t *testing.T) {
 		f := newFake(t, objects, "")
 		g := graphOf(objects)
 		r, err := New(&away{f, since}, g, Options{}).Delete(t.Context(), targetsOf(g, "a"), DeleteOptions{Policy: metav1.DeletePropagationBackground})
-		if err != nil || len(r.Outcomes) != 1 || r.Outcomes[0].Result != Remaining || r.Outcomes[0].Reason != want {
+		if err != nil || len(r.Outcomes) != 1 || r.Outcomes[0].Result != Remaining || r.Outcomes[0].Reason.String() != want {
 			t.Errorf("%s: got %v, error %v", since, r.Outcomes, err)
 		}
 	}
@@ -529,7 +529,7 @@ func TestNamespaceWaitsForWhatWasMade(t *testing.T) {
 	outcomes := []Outcome{{Object: parseWorld(t, "namespace/shop deleting")[0], Result: Remaining}}
 	(&conclusion{state: c.state}).explainNamespaces(outcomes)
 	got := outcomes[0]
-	if got.Reason != "its contents must be deleted first" || len(got.WaitingFor) != 1 || got.WaitingFor[0].Name != "late" {
+	if got.Reason.String() != "its contents must be deleted first" || len(got.WaitingFor) != 1 || got.WaitingFor[0].Name != "late" {
 		t.Errorf("got %q, waiting for %v", got.Reason, got.WaitingFor)
 	}
 }

@@ -663,8 +663,8 @@ func outcomes(r *Report) []string {
 	var lines []string
 	for _, o := range r.Outcomes {
 		line := fmt.Sprintf("%s %s", short(&o.Object), o.Result)
-		if o.Reason != "" {
-			line += ": " + o.Reason
+		if !o.Reason.IsZero() {
+			line += ": " + o.Reason.String()
 		}
 		for _, id := range o.WaitingFor {
 			line += fmt.Sprintf(" [%s]", id)

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -135,7 +136,7 @@ func (r *joined) hold(waves []Wave, why error) *Report {
 		case n.Virtual() || !n.HasUID(), known != nil && (known.Result == Deleted || known.Object.BeingDeleted() || !held[o.Object.UID]):
 			continue
 		case held[o.Object.UID]:
-			o.Result, o.Reason = Remaining, why.Error()
+			o.Result, o.Reason = Remaining, say.Plain(why)
 		default:
 			o.Reason = r.ownerOf(n)
 		}
@@ -145,13 +146,13 @@ func (r *joined) hold(waves []Wave, why error) *Report {
 }
 
 // ownerOf says which owner keeps an object that was not reached.
-func (r *joined) ownerOf(n graph.Node) string {
+func (r *joined) ownerOf(n graph.Node) say.Text {
 	for _, ref := range n.Owners() {
 		if o := r.outcomes[ref.UID]; !ref.Owner.Virtual() && (o == nil || o.Result != Deleted) {
-			return stillThere(ref.Kind, ref.Name)
+			return say.Of(ownerExists, ref.Kind, ref.Name)
 		}
 	}
-	return ""
+	return say.Text{}
 }
 
 func (r *joined) report() *Report {

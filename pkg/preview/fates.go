@@ -4,11 +4,11 @@ package preview
 
 import (
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -17,17 +17,17 @@ import (
 
 // actor says who removes a finalizer: a controller of kube-controller-manager, if that
 // is known to run and handles the kind, or one of which something may be known.
-func (w *World) actor(o *graph.Object, finalizer string) (simulator.Actor, string) {
+func (w *World) actor(o *graph.Object, finalizer string) (simulator.Actor, say.Text) {
 	known := finalizers.Builtin().Find(finalizer, o.Resource.GroupVersionKind().GroupKind())
 	switch {
 	case len(known) > 0 && known[0].Builtin == finalizers.ControllerManager && known[0].KindFits:
 		if w.ControllerManager {
-			return simulator.Acts, ""
+			return simulator.Acts, say.Text{}
 		}
 	case w.Serves != nil:
 		return w.Serves(o, finalizer)
 	}
-	return simulator.Unknown, ""
+	return simulator.Unknown, say.Text{}
 }
 
 // foretell adds to the outcomes what the simulation says beside the engine, and is not sure of. What waits
@@ -70,18 +70,18 @@ func (p *Plan) foretell(server *simulator.Server) {
 // kubelet that is known not to report is taken to stay away.
 func mayEnd(fate simulator.Fate) bool {
 	for _, wait := range fate.Waits {
-		if wait.Kind == simulator.ForKubelet && wait.NodeState != simulator.NodeUnread || wait.Unknown == "" {
+		if wait.Kind == simulator.ForKubelet && wait.NodeState != simulator.NodeUnread || wait.Unknown.IsZero() {
 			return false
 		}
 	}
 	return len(fate.Waits) > 0
 }
 
-func addReasons(o *gc.Outcome, reasons []string) {
-	if o.Reason != "" {
-		reasons = append([]string{o.Reason}, reasons...)
+func addReasons(o *gc.Outcome, reasons []say.Text) {
+	if len(reasons) == 0 {
+		return
 	}
-	o.Reason = strings.Join(reasons, "; ")
+	o.Reason = say.Join("; ", append([]say.Text{o.Reason}, reasons...)...)
 }
 
 // follow finds the objects that go with what they are in, or with owners that remain for
@@ -117,7 +117,7 @@ func (p *Plan) follow() {
 			p.followers[o.Object.UID], going[o.Object.UID], changed = true, true, true
 			if i := slices.IndexFunc(owners, func(ref metav1.OwnerReference) bool { return unsure[ref.UID] }); i >= 0 {
 				unsure[o.Object.UID] = true
-				o.Result, o.Reason = gc.Unknown, ifOwnerGoes(owners[i].Kind, owners[i].Name)
+				o.Result, o.Reason = gc.Unknown, say.Of(ifOwnerGoes, owners[i].Kind, owners[i].Name)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -210,7 +211,7 @@ type World struct {
 	Server answer.Server
 	// Serves says who removes a finalizer that is none of Kubernetes' own from an
 	// object, as simulator.Actors has it. nil stands for Unknown.
-	Serves func(o *graph.Object, finalizer string) (simulator.Actor, string)
+	Serves func(o *graph.Object, finalizer string) (simulator.Actor, say.Text)
 }
 
 // Plan is a job as it would be done now.

@@ -5,6 +5,7 @@ package preview
 import (
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
@@ -12,10 +13,10 @@ import (
 
 // hopes are objects of waves before the last that may or may not go, with what is open. The
 // simulation lets them go, or nothing of the later waves would be seen.
-type hopes map[types.UID]string
+type hopes map[types.UID]say.Text
 
 // serve answers for them as if somebody acted.
-func (h hopes) serve(waves []Wave, serves func(*graph.Object, string) (simulator.Actor, string)) func(*graph.Object, string) (simulator.Actor, string) {
+func (h hopes) serve(waves []Wave, serves func(*graph.Object, string) (simulator.Actor, say.Text)) func(*graph.Object, string) (simulator.Actor, say.Text) {
 	if len(waves) == 0 || serves == nil {
 		return serves
 	}
@@ -25,11 +26,11 @@ func (h hopes) serve(waves []Wave, serves func(*graph.Object, string) (simulator
 			early[id.UID] = true
 		}
 	}
-	return func(o *graph.Object, finalizer string) (simulator.Actor, string) {
+	return func(o *graph.Object, finalizer string) (simulator.Actor, say.Text) {
 		who, why := serves(o, finalizer)
 		if who == simulator.Unknown && early[o.UID] {
 			h[o.UID] = why
-			return simulator.Acts, ""
+			return simulator.Acts, say.Text{}
 		}
 		return who, why
 	}
@@ -53,7 +54,7 @@ func (p *Plan) doubt(hoped hopes) {
 		case known && certain.Has(n):
 			continue
 		default:
-			o.Reason = afterEarlier(first)
+			o.Reason = say.Of(afterEarlier, first)
 		}
 		o.Result, p.followers[o.Object.UID] = gc.Unknown, true
 		delete(p.Expected, o.Object.UID)

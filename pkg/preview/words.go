@@ -5,7 +5,7 @@ package preview
 import (
 	"errors"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 )
 
 // What a preview says by itself.
@@ -13,12 +13,9 @@ import (
 // errOfSystem is why something is not written to.
 var errOfSystem = errors.New("it belongs to the system, and the preview did not list it for deletion")
 
-// ifOwnerGoes is of what goes with an owner of which it is not sure that it goes.
-func ifOwnerGoes(kind, name string) string {
-	return "deleted if its owner " + kind + "/" + name + " is"
-}
-
-// afterEarlier is of what waits for an earlier wave.
-func afterEarlier(first graph.Identity) string {
-	return "only once the objects of earlier waves are gone: " + first.String()
-}
+const (
+	// ifOwnerGoes is of what goes with an owner of which it is not sure that it goes.
+	ifOwnerGoes say.Word = "deleted if its owner %s/%s is"
+	// afterEarlier is of what waits for an earlier wave.
+	afterEarlier say.Word = "only once the objects of earlier waves are gone: %s"
+)

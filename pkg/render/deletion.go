@@ -50,7 +50,7 @@ func Summary(w io.Writer, style Style, where *answer.Where, all []gc.Outcome) er
 		where = nil // once
 		writeAppeared(out, matching)
 		if !phrase.explained {
-			matching = slices.DeleteFunc(matching, func(o *gc.Outcome) bool { return o.Reason == "" })
+			matching = slices.DeleteFunc(matching, func(o *gc.Outcome) bool { return o.Reason.IsZero() })
 		}
 		writeReasons(out, matching)
 	}
@@ -86,7 +86,7 @@ func writeReasons(w io.Writer, all []*gc.Outcome) {
 	byReason := map[string][]*gc.Outcome{}
 	var reasons []string
 	for _, o := range all {
-		reason := o.Reason
+		reason := o.Reason.String()
 		if len(o.WaitingFor) > 0 {
 			reason += ": " + names(o.WaitingFor)
 		}

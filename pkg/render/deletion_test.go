@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -29,7 +30,7 @@ func TestDeletionTextEscapes(t *testing.T) {
 	id := graph.Identity{Name: evil}
 	var out strings.Builder
 	outcomes := []gc.Outcome{
-		{Object: object, Result: gc.Remaining, Reason: evil, WaitingFor: []graph.Identity{id}},
+		{Object: object, Result: gc.Remaining, Reason: say.Plain(evil), WaitingFor: []graph.Identity{id}},
 		{Object: object, Result: gc.Remaining},
 	}
 	if err := Summary(&out, Style{}, nil, outcomes); err != nil {
@@ -52,7 +53,7 @@ func TestPreviewText(t *testing.T) {
 	var outcomes []gc.Outcome
 	outcome := func(kind, name string, result gc.Result, reason string) {
 		object := graph.Object{Resource: &graph.Resource{Kind: kind}, Namespace: "n", Name: name}
-		outcomes = append(outcomes, gc.Outcome{Object: object, Result: result, Reason: reason})
+		outcomes = append(outcomes, gc.Outcome{Object: object, Result: result, Reason: say.Plain(reason)})
 	}
 	outcome("Pod", "gone", gc.Deleted, "its kubelet ends it")
 	outcome("Secret", "kept", gc.Untouched, "owned by others")

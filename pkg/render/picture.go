@@ -82,10 +82,10 @@ func addOutcome(n *draw.Node, o *gc.Outcome) {
 	mark := markOf(o)
 	n.Marks = append([]string{mark.Key}, n.Marks...)
 	n.Note, n.NoteTone = mark.Label, ""
-	n.Attributes = append(n.Attributes, draw.Attribute{Name: "result", Value: string(o.Result)}, draw.Attribute{Name: "reason", Value: o.Reason})
+	n.Attributes = append(n.Attributes, draw.Attribute{Name: "result", Value: string(o.Result)}, draw.Attribute{Name: "reason", Value: o.Reason.String()})
 	details := []draw.Detail{{Label: "outcome", Value: mark.Label}}
-	if o.Reason != "" {
-		details = append(details, draw.Detail{Label: "why", Value: o.Reason})
+	if !o.Reason.IsZero() {
+		details = append(details, draw.Detail{Label: "why", Value: o.Reason.String()})
 	}
 	if len(o.WaitingFor) > 0 {
 		details = append(details, draw.Detail{Label: "waits for", Value: lines(o.WaitingFor)})

@@ -59,7 +59,7 @@ func TestOutcomePicture(t *testing.T) {
 	s.Add(dependent)
 	stranger := graph.Object{Resource: resources["Pod"], Namespace: "shop", Name: "new", UID: "3"}
 	p := render.OutcomePicture(graph.New(s), []gc.Outcome{
-		{Object: dependent, Result: gc.Remaining, Reason: "finalizer x", WaitingFor: []graph.Identity{owner.Identity()}},
+		{Object: dependent, Result: gc.Remaining, Reason: say.Plain("finalizer x"), WaitingFor: []graph.Identity{owner.Identity()}},
 		{Object: owner, Result: gc.Deleted}, {Object: stranger, Result: gc.Deleted}, // the graph does not know it
 	}, &foresight.Sight{Lost: []foresight.Loss{{Object: owner.Identity(), Volume: "disk", Size: "5Gi"}}})
 	want := []string{

@@ -294,7 +294,7 @@ func outcomes(report *gc.Report) []Outcome {
 	for i := range report.Outcomes {
 		o := &report.Outcomes[i]
 		result = append(result, Outcome{
-			Object: NewObjectReference(o.Object.Identity()), Result: o.Result, Reason: o.Reason,
+			Object: NewObjectReference(o.Object.Identity()), Result: o.Result, Reason: o.Reason.String(),
 			WaitingFor: references(o.WaitingFor), Finalizers: o.Finalizers, Appeared: o.Appeared,
 		})
 	}

@@ -122,7 +122,7 @@ var unended = []struct {
 
 // whyHeld says what holds an object, without what the label says.
 func whyHeld(o *gc.Outcome) string {
-	why := o.Reason
+	why := o.Reason.String()
 	for _, prefix := range []string{"stuck: ", "might get stuck: ", "might get stuck "} {
 		why = strings.TrimPrefix(why, prefix)
 	}

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -25,7 +26,7 @@ type Actors struct {
 	// is so, if there is more to say than that. The garbage collector's are the
 	// caller's and the clean-up of custom resources is the API server's, so it is
 	// asked of the others alone; nil stands for Unknown.
-	Finalizer func(o *graph.Object, finalizer string) (who Actor, why string)
+	Finalizer func(o *graph.Object, finalizer string) (who Actor, why say.Text)
 }
 
 // Actor says whether there is somebody for a task.

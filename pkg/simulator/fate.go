@@ -3,11 +3,12 @@
 package simulator
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -40,13 +41,13 @@ type Fate struct {
 	// order of Waits. It is empty when the object surely stays. How it stands
 	// with foregroundDeletion and orphan depends on other objects and is the
 	// caller's to know: they never make a fate unknown.
-	Unknown []string
+	Unknown []say.Text
 	// ComesBack is who creates a removed object anew. It is among
 	// the Notes.
 	ComesBack Maker
 	// Notes are what else there is to say, such as who creates a removed object
 	// anew.
-	Notes []string
+	Notes []say.Text
 }
 
 // WaitKind says what kind of thing an object waits for.
@@ -89,7 +90,7 @@ type Wait struct {
 	Objects []types.UID
 	// Unknown says why the wait may end in the real cluster although it does not
 	// here; it is empty when it surely does not end.
-	Unknown string
+	Unknown say.Text
 }
 
 // isCallers reports whether the caller's engine ends the wait.
@@ -133,16 +134,14 @@ func (x *fates) fate(o *graph.Object, gone bool) Fate {
 
 // unknowns says why an object that waits for all this may go. It surely stays
 // when one of the waits surely does not end.
-func unknowns(waits []Wait) []string {
-	var reasons []string
-	seen := sets.New[string]()
+func unknowns(waits []Wait) []say.Text {
+	var reasons []say.Text
 	for _, w := range waits {
 		switch {
-		case w.isCallers() || seen.Has(w.Unknown):
-		case w.Unknown == "":
+		case w.isCallers():
+		case w.Unknown.IsZero():
 			return nil
-		default:
-			seen.Insert(w.Unknown)
+		case !slices.ContainsFunc(reasons, w.Unknown.Equal):
 			reasons = append(reasons, w.Unknown)
 		}
 	}
@@ -174,10 +173,11 @@ func (x *fates) waitForFinalizer(o *graph.Object, finalizer string) Wait {
 		w.Kind, w.Objects = ForInstances, x.view.members(d.instances)
 		w.Unknown = x.mayGo(w.Objects)
 		if len(w.Objects) == 0 {
-			w.Unknown = d.unread
+			w.Unknown = say.Plain(d.unread)
 		}
 	case w.Actor == Acts && !w.isCallers():
-		w.Unknown, _ = x.groups.unmet(finalizer, o)
+		unmet, _ := x.groups.unmet(finalizer, o)
+		w.Unknown = say.Plain(unmet)
 	case w.Actor == Unknown:
 		w.Unknown = x.actors.unsure(o, finalizer)
 	}
@@ -189,7 +189,7 @@ func (x *fates) waitForFinalizer(o *graph.Object, finalizer string) Wait {
 func (x *fates) waitsForSpec(o *graph.Object) []Wait {
 	spec, read := x.view.specFinalizers(o.UID)
 	if !read {
-		return []Wait{{Kind: ForSpecFinalizer, Unknown: "the finalizers in its spec could not be read"}}
+		return []Wait{{Kind: ForSpecFinalizer, Unknown: say.Of(specUnread)}}
 	}
 	var waits []Wait
 	for _, f := range spec {
@@ -198,7 +198,7 @@ func (x *fates) waitsForSpec(o *graph.Object) []Wait {
 		case f == namespaceFinalizer:
 			w = x.waitForContent(o)
 		case w.Actor == Unknown:
-			w.Unknown = "whether a controller removes the finalizer " + f + " in its spec is not known"
+			w.Unknown = say.Of(specUnsure, f)
 		}
 		waits = append(waits, w)
 	}
@@ -209,7 +209,7 @@ func (x *fates) waitForContent(o *graph.Object) Wait {
 	w := Wait{Kind: ForContent, Finalizer: namespaceFinalizer}
 	pods, all := group{resource: podResource, namespace: o.Name}, group{namespace: o.Name}
 	if !x.actors.NamespaceController {
-		w.Objects, w.Unknown = x.view.members(all), namespaceControllerUnknown
+		w.Objects, w.Unknown = x.view.members(all), say.Of(namespaceControllerUnknown)
 		return w
 	}
 	w.Actor, w.Objects = Acts, x.view.members(pods)
@@ -218,33 +218,28 @@ func (x *fates) waitForContent(o *graph.Object) Wait {
 	}
 	w.Unknown = x.mayGo(w.Objects)
 	if len(w.Objects) == 0 || !x.view.listed(pods) {
-		w.Unknown = x.view.unreadIn(o.Name)
+		w.Unknown = say.Plain(x.view.unreadIn(o.Name))
 	}
 	return w
 }
 
-const (
-	namespaceControllerUnknown = "the namespace controller is not known to run"
-	podGCUnknown               = "pod garbage collection is not known to run"
-)
-
 // mayGo says why all the objects that are left may go: the first reason. It is
 // empty when one of them surely stays.
-func (x *fates) mayGo(left []types.UID) string {
-	first := ""
+func (x *fates) mayGo(left []types.UID) say.Text {
+	var first say.Text
 	for _, uid := range left {
 		o, _, _ := x.view.look(uid)
-		var reasons []string
+		var reasons []say.Text
 		if o.BeingDeleted() {
 			reasons = unknowns(x.waits(&o))
 		} else {
 			reasons = x.unknownsOfLive(&o)
 		}
 		if len(reasons) == 0 {
-			return ""
+			return say.Text{}
 		}
-		if first == "" {
-			first = o.Identity().String() + ": " + reasons[0]
+		if first.IsZero() {
+			first = say.Of(thatOf, o.Identity(), reasons[0])
 		}
 	}
 	return first
@@ -253,11 +248,11 @@ func (x *fates) mayGo(left []types.UID) string {
 func (x *fates) waitForKubelet(o *graph.Object) Wait {
 	facts, read := x.view.snapshot.Facts.Pods[o.UID]
 	if !read {
-		return Wait{Kind: ForKubelet, Unknown: "the pod could not be read"}
+		return Wait{Kind: ForKubelet, Unknown: say.Of(podUnread)}
 	}
 	w := Wait{Kind: ForKubelet, Node: facts.NodeName}
 	if w.Node == "" {
-		w.Unknown = "the pod is on no node and " + podGCUnknown
+		w.Unknown = say.Of(onNoNode)
 		return w
 	}
 	w.NodeState = x.view.node(w.Node)
@@ -265,12 +260,12 @@ func (x *fates) waitForKubelet(o *graph.Object) Wait {
 	case w.NodeState == NodeAbsent:
 		w.Unknown = x.nodeAbsent(w.Node)
 	case w.NodeState == NodeUnread && (x.actors.Kubelets || x.actors.PodGC):
-		w.Unknown = "node " + w.Node + " could not be read"
+		w.Unknown = say.Of(nodeUnread, w.Node)
 	case w.NodeState == NodeSilent && x.actors.Kubelets:
-		w.Unknown = "node " + w.Node + " does not report"
+		w.Unknown = say.Of(nodeSilent, w.Node)
 	}
 	switch {
-	case w.Unknown != "":
+	case !w.Unknown.IsZero():
 	case x.actors.Kubelets:
 		w.Actor = Acts
 	default:
@@ -279,18 +274,16 @@ func (x *fates) waitForKubelet(o *graph.Object) Wait {
 	return w
 }
 
-func (x *fates) nodeAbsent(node string) string {
-	return "node " + node + " does not exist and " + podGCUnknown
-}
+func (x *fates) nodeAbsent(node string) say.Text { return say.Of(nodeGone, node) }
 
 // unknownsOfLive says why an object that nobody deleted here may be deleted.
-func (x *fates) unknownsOfLive(o *graph.Object) []string {
-	var reasons []string
+func (x *fates) unknownsOfLive(o *graph.Object) []say.Text {
+	var reasons []say.Text
 	facts, read := x.view.snapshot.Facts.Pods[o.UID]
 	if read && facts.NodeName != "" && !x.actors.PodGC && x.view.node(facts.NodeName) == NodeAbsent {
 		reasons = append(reasons, x.nodeAbsent(facts.NodeName))
 	}
-	if reason := x.stalledIn(o.Namespace); reason != "" {
+	if reason := x.stalledIn(o.Namespace); !reason.IsZero() {
 		reasons = append(reasons, reason)
 	}
 	return reasons
@@ -299,16 +292,16 @@ func (x *fates) unknownsOfLive(o *graph.Object) []string {
 // stall is an answer of stalledIn, with how much had changed by then.
 type stall struct {
 	changes int
-	reason  string
+	reason  say.Text
 }
 
 // stalledIn says why the content of a terminating namespace, whose turn has not
 // come, may be deleted. It is empty when it is not going to be.
-func (x *fates) stalledIn(namespace string) string {
+func (x *fates) stalledIn(namespace string) say.Text {
 	if known, ok := x.stalled[namespace]; ok && known.changes == x.view.changes {
 		return known.reason
 	}
-	reason := ""
+	var reason say.Text
 	if h, found := x.view.located(location{namespaceResource, "", namespace}); namespace != "" && found {
 		if o, gone := x.view.at(h); !gone && o.BeingDeleted() {
 			reason = x.findStall(&o)
@@ -318,16 +311,16 @@ func (x *fates) stalledIn(namespace string) string {
 	return reason
 }
 
-func (x *fates) findStall(o *graph.Object) string {
+func (x *fates) findStall(o *graph.Object) say.Text {
 	pods := group{resource: podResource, namespace: o.Name}
 	spec, read := x.view.specFinalizers(o.UID)
 	switch {
 	case read && len(spec) == 0:
-		return "" // its controller is done with it
+		return say.Text{} // its controller is done with it
 	case !x.actors.NamespaceController:
-		return namespaceControllerUnknown
+		return say.Of(namespaceControllerUnknown)
 	case !x.view.listed(pods):
-		return x.view.unreadIn(o.Name)
+		return say.Plain(x.view.unreadIn(o.Name))
 	}
 	return x.mayGo(x.view.terminating(x.view.members(pods)))
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -100,12 +101,15 @@ func (a *Actors) actor(o *graph.Object, finalizer string) Actor {
 }
 
 // unsure says why it is not known who removes the finalizer from the object.
-func (a *Actors) unsure(o *graph.Object, finalizer string) string {
-	why := ""
+func (a *Actors) unsure(o *graph.Object, finalizer string) say.Text {
+	var why say.Text
 	if a.Finalizer != nil {
 		_, why = a.Finalizer(o, finalizer)
 	}
-	return cmp.Or(why, "whether a controller removes the finalizer "+finalizer+" is not known")
+	if why.IsZero() {
+		return say.Of(unsureOf, finalizer)
+	}
+	return why
 }
 
 // isControllers reports whether the finalizer is one that a controller of the

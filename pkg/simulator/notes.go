@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -31,31 +32,31 @@ const (
 // Labels are the keys of the labels that the simulation looks at.
 func Labels() []string { return []string{bootstrapLabel, automanagedLabel} }
 
-func (x *fates) notesOfGone(o *graph.Object) []string {
-	var notes []string
+func (x *fates) notesOfGone(o *graph.Object) []say.Text {
+	var notes []say.Text
 	if note := x.overdue(o); note != "" {
-		notes = append(notes, note)
+		notes = append(notes, say.Plain(note))
 	}
 	if note := x.comesBack(o).Says; note != "" {
-		notes = append(notes, note)
+		notes = append(notes, say.Plain(note))
 	}
 	return notes
 }
 
-func (x *fates) notesOfTerminating(o *graph.Object) []string {
+func (x *fates) notesOfTerminating(o *graph.Object) []say.Text {
 	notes := x.notesOfLive(o)
 	if x.view.unchangeable(o) {
-		notes = append(notes, "its namespace does not exist, so nothing can change it")
+		notes = append(notes, say.Of(namespaceAbsent))
 	}
 	if spec, read := x.view.specFinalizers(o.UID); is(o, namespaceResource) && read && len(spec)+len(o.Finalizers) == 0 {
-		notes = append(notes, "it waits for nothing, and another DELETE removes it")
+		notes = append(notes, say.Of(deleteAgain))
 	}
 	return notes
 }
 
-func (x *fates) notesOfLive(o *graph.Object) []string {
+func (x *fates) notesOfLive(o *graph.Object) []say.Text {
 	if x.view.unserved[o.Resource.GroupResource()] {
-		return []string{"its CustomResourceDefinition is gone: it is left in storage and out of reach"}
+		return []say.Text{say.Of(OutOfReach)}
 	}
 	return nil
 }

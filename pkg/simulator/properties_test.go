@@ -219,7 +219,7 @@ func (c *client) checkState() {
 			c.t.Fatalf("%s: events and Object differ:\n%s", uid, cmp.Diff(read, o))
 		}
 		got, err := c.server.Get(context.Background(), *was.Resource, was.Namespace, was.Name)
-		unserved := len(fate.Notes) > 0 && strings.Contains(fate.Notes[0], "out of reach")
+		unserved := len(fate.Notes) > 0 && fate.Notes[0].Has(simulator.OutOfReach)
 		if there := err == nil; there != (fate.State != simulator.Gone && !unserved) || there && !cmp.Equal(got, o) {
 			c.t.Fatalf("%s: Get and Object differ: %v", uid, err)
 		}
@@ -242,7 +242,7 @@ func (c *client) checkRest() {
 		}
 		for _, w := range fate.Waits {
 			collector := w.Finalizer == metav1.FinalizerDeleteDependents || w.Finalizer == metav1.FinalizerOrphanDependents
-			if w.Actor == simulator.Acts && w.Unknown == "" && !collector && len(w.Objects) == 0 {
+			if w.Actor == simulator.Acts && w.Unknown.IsZero() && !collector && len(w.Objects) == 0 {
 				c.t.Fatalf("%s still waits for %v at rest", uid, w)
 			}
 		}

@@ -252,10 +252,10 @@ func (p *player) state(args []string) string {
 		text += "\n    waits " + waitText(w)
 	}
 	for _, unknown := range fate.Unknown {
-		text += "\n    unknown: " + unknown
+		text += "\n    unknown: " + unknown.String()
 	}
 	for _, note := range fate.Notes {
-		text += "\n    note: " + note
+		text += "\n    note: " + note.String()
 	}
 	return text
 }
@@ -273,8 +273,8 @@ func waitText(w simulator.Wait) string {
 		words = append(words, string(uid))
 	}
 	text := strings.Join(words, " ")
-	if w.Unknown != "" {
-		text += ": " + w.Unknown
+	if !w.Unknown.IsZero() {
+		text += ": " + w.Unknown.String()
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,7 +107,7 @@ func (w *world) addActors(words []string) error {
 		}
 	}
 	if len(finalizers) > 0 {
-		w.actors.Finalizer = func(_ *graph.Object, f string) (simulator.Actor, string) { return finalizers[f], "" }
+		w.actors.Finalizer = func(_ *graph.Object, f string) (simulator.Actor, say.Text) { return finalizers[f], say.Text{} }
 	}
 	return nil
 }

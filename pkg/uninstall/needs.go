@@ -335,7 +335,7 @@ func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 		o := &outcomes[i]
 		by[o.Object.UID] = o
 		if why := p.doubts[o.Object.UID]; why != "" && o.Result == gc.Deleted {
-			o.Result, o.Reason = gc.Unknown, why
+			o.Result, o.Reason = gc.Unknown, say.Plain(why)
 		}
 	}
 	for i := range p.Barriers {
@@ -345,7 +345,7 @@ func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 		}
 		for _, id := range b.Objects {
 			if o := by[id.UID]; o != nil && o.Result == gc.Deleted && len(p.in(id.UID)) == 1 {
-				o.Result, o.Reason = gc.Unknown, onlyWithDelegate(b.By)
+				o.Result, o.Reason = gc.Unknown, say.Plain(onlyWithDelegate(b.By))
 			}
 		}
 	}
@@ -357,7 +357,7 @@ func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 // mayKeep reports whether it is not known of an object only if the tool keeps it: then nothing awaits it.
 func (p *Plan) mayKeep(o *gc.Outcome) bool {
 	return o != nil && o.Result == gc.Unknown && slices.ContainsFunc(p.Open, func(open Open) bool {
-		return (open.Cause == Untracked || open.Cause == MayKeep) && open.Item.Name == o.Object.Name && open.Says() == o.Reason
+		return (open.Cause == Untracked || open.Cause == MayKeep) && open.Item.Name == o.Object.Name && o.Reason.Equal(say.Plain(open.Says()))
 	})
 }
 
@@ -368,7 +368,7 @@ func (p *Plan) await(by map[types.UID]*gc.Outcome) (changed bool) {
 		o := by[id.UID]
 		for _, before := range awaited.Objects {
 			if b := by[before.UID]; o != nil && !p.mayKeep(b) && b != nil && o.Result == gc.Deleted && (b.Result == gc.Remaining || b.Result == gc.Unknown) {
-				o.Result, o.Reason, changed = b.Result, waitsFor(before), true
+				o.Result, o.Reason, changed = b.Result, say.Plain(waitsFor(before)), true
 			}
 		}
 	}

@@ -292,7 +292,7 @@ func (p *Plan) Doubt(outcomes []gc.Outcome, s *foresight.Sight) {
 			id := outcomes[j].Object.Identity()
 			if outcomes[j].Result == gc.Deleted && id.Resource.Kind == open.Item.Kind && id.Resource.Group == open.Item.Group &&
 				id.Namespace == open.Item.Namespace && id.Name == open.Item.Name && id.UID != p.Own.UID {
-				outcomes[j].Result, outcomes[j].Reason = gc.Unknown, open.Says()
+				outcomes[j].Result, outcomes[j].Reason = gc.Unknown, say.Plain(open.Says())
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -101,7 +102,7 @@ func (r *Report) stay() {
 			if slices.ContainsFunc(n.Owners(), func(ref graph.Reference) bool {
 				return ref.State == graph.Solid && (results[ref.UID] == gc.Remaining || stays[ref.UID])
 			}) {
-				o.Result, o.Reason, stays[n.UID()], again = gc.Untouched, "", true, true
+				o.Result, o.Reason, stays[n.UID()], again = gc.Untouched, say.Text{}, true, true
 			}
 		}
 	}
@@ -129,7 +130,7 @@ func (r *Report) Sticks() bool {
 
 // Asked reports whether what is said of an outcome is said as not known, too.
 func (p *Plan) Asked(o *gc.Outcome) bool {
-	return slices.ContainsFunc(p.Open, func(open Open) bool { return open.Item.Name == o.Object.Name && open.Says() == o.Reason })
+	return slices.ContainsFunc(p.Open, func(open Open) bool { return open.Item.Name == o.Object.Name && o.Reason.Equal(say.Plain(open.Says())) })
 }
 
 // Strands reports whether objects stay whose deletion will get stuck later.

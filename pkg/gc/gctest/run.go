@@ -301,7 +301,7 @@ func checkReports(t *testing.T, play Play, s *Scenario, result *Result) {
 	}
 	for _, want := range s.Outcomes {
 		got, found := result.outcome(play.Stage().UIDs[want.Path])
-		if !found || got.Result != want.Result || !want.isReason(got.Reason) {
+		if !found || got.Result != want.Result || !want.isReason(got.Reason.String()) {
 			t.Errorf("%s: the report says %s %q, and the scenario %s %q", want.Path, got.Result, got.Reason, want.Result, want.Reason)
 		}
 	}

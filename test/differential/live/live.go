@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
@@ -336,7 +337,7 @@ func (w *World) readFacts(ctx context.Context, snapshot *graph.Snapshot) {
 // Plan returns a server in memory that holds what the graph was made of.
 func (w *World) Plan(ctx context.Context, g *graph.Graph) gc.Server {
 	return simulator.New(g.Snapshot(), simulator.Options{Now: w.Reader.Now(ctx), Server: w.Reader.Server(ctx), Actors: simulator.Actors{
-		Finalizer: func(*graph.Object, string) (simulator.Actor, string) { return simulator.Nobody, "" },
+		Finalizer: func(*graph.Object, string) (simulator.Actor, say.Text) { return simulator.Nobody, say.Text{} },
 	}})
 }
 

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -250,7 +251,7 @@ func (p *play) simulate() *simulator.Server {
 	has := func(need string) bool { _, ok := needs[need]; return ok }
 	p.server = simulator.New(p.snapshot(everything, ""), simulator.Options{Now: p.now, Actors: simulator.Actors{
 		NamespaceController: has("namespace-controller"), Kubelets: has("kubelets"), PodGC: has("podgc"),
-		Finalizer: func(*graph.Object, string) (simulator.Actor, string) { return simulator.Nobody, "" },
+		Finalizer: func(*graph.Object, string) (simulator.Actor, say.Text) { return simulator.Nobody, say.Text{} },
 	}})
 	return p.server
 }
