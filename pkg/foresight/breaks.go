@@ -4,12 +4,14 @@ package foresight
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -22,13 +24,14 @@ type Break struct {
 	// Object is what breaks: it stays.
 	Object graph.Identity
 	// Why is what happens then.
-	Why Why
+	Why     say.Text
+	strands *Stranded
 	// Certain is unset when it depends on what could not be read, or on who comes first.
 	Certain bool
 }
 
 // Says says what happens then.
-func (b *Break) Says() string { return b.Why.words() }
+func (b *Break) Says() string { return b.Why.String() }
 
 // Stranded are objects that stay, and whose controller goes: their deletions will get stuck.
 type Stranded struct {
@@ -39,11 +42,18 @@ type Stranded struct {
 }
 
 // Strands returns what will get stuck later because of it, nil if it is something else that breaks.
-func (b *Break) Strands() *Stranded {
-	if w, is := b.Why.(finalizerUnserved); is {
-		return &Stranded{w.kind, w.finalizer, w.count, w.names}
+func (b *Break) Strands() *Stranded { return b.strands }
+
+// says says that their controller loses something.
+func (s *Stranded) says(certain bool, loss deprivation) say.Text {
+	does, names := removes, s.Names
+	if !certain {
+		does = mightRemove
 	}
-	return nil
+	if s.Count > len(names) {
+		names = append(names[:len(names):len(names)], "...")
+	}
+	return say.Of(finalizerUnserved, does, s.Finalizer, loss.clause(), evidence.Number(s.Count, s.Kind), strings.Join(names, ", "))
 }
 
 // breaks finds what stops working outside the plan.
@@ -118,25 +128,36 @@ func (l *looker) webhooks() []Break {
 	}
 	var all []Break
 	for _, g := range groups {
-		all = append(all, Break{g.config, unanswered(hooks[g], g.service), g.certain})
+		all = append(all, Break{Object: g.config, Why: unanswered(hooks[g], g.service), Certain: g.certain})
 	}
 	return all
 }
 
 // unanswered is what webhooks of one configuration refuse when what answers them goes. What limits that is said of
 // the first that is limited, and what people forget of the first that is asked about updates.
-func unanswered(hooks []*admission.Webhook, service string) Why {
-	w := webhooksUnanswered{service: service}
+func unanswered(hooks []*admission.Webhook, service string) say.Text {
+	var names, about []string
+	limited, updates := false, false
 	for _, h := range hooks {
-		w.names = append(w.names, h.Name)
-		if !slices.Contains(w.about, h.About()) {
-			w.about = append(w.about, h.About())
+		names = append(names, h.Name)
+		if !slices.Contains(about, h.About()) {
+			about = append(about, h.About())
 		}
-		if !w.limited && !w.updates {
-			w.limited, w.updates = h.Limited(), h.Asked("UPDATE")
+		if !limited && !updates {
+			limited, updates = h.Limited(), h.Asked("UPDATE")
 		}
 	}
-	return w
+	said := say.Of(webhooksUnanswered, len(names), firstOf(names, ", "), service, firstOf(about, "; "))
+	if len(names) == 1 {
+		said = say.Of(webhookUnanswered, names[0], service, about[0])
+	}
+	if limited {
+		said = said.And(asFarAsMatched)
+	}
+	if updates {
+		said = said.And(andRemovals)
+	}
+	return said
 }
 
 // api is an aggregated API whose backend, a service, goes by the plan.
@@ -172,7 +193,7 @@ func (l *looker) apis(silent []api) []Break {
 	var all []Break
 	for _, a := range silent {
 		if !l.going[a.id.UID] {
-			all = append(all, Break{a.id, apiUnserved{a.backend}, a.certain})
+			all = append(all, Break{Object: a.id, Why: say.Of(apiUnserved, a.backend), Certain: a.certain})
 		}
 	}
 	return all
@@ -181,7 +202,7 @@ func (l *looker) apis(silent []api) []Break {
 // blinded says why no namespace can be emptied when the plan is carried out: an aggregated
 // API stays whose backend goes, which is Stuck, or Unclear if that could not be read, or
 // both go, which is Racing.
-func (l *looker) blinded(silent []api) (why Why, is Outlook) {
+func (l *looker) blinded(silent []api) (why say.Text, is Outlook) {
 	for _, a := range silent {
 		outlook := Stuck
 		switch {
@@ -192,8 +213,8 @@ func (l *looker) blinded(silent []api) (why Why, is Outlook) {
 		case !a.certain:
 			outlook = Unclear
 		}
-		if why == nil || outlook == Stuck || outlook == Unclear && is == Racing {
-			why, is = contentUnknown{a.id, a.backend}, outlook
+		if why.IsZero() || outlook == Stuck || outlook == Unclear && is == Racing {
+			why, is = say.Of(contentUnknown, a.id, a.backend), outlook
 		}
 	}
 	return why, is
@@ -216,7 +237,7 @@ func (l *looker) conversions() []Break {
 		}
 		if silenced, certain := l.silenced(at("namespace"), at("name")); silenced {
 			service := evidence.Identity(evidence.Services, at("namespace"), at("name"))
-			all = append(all, Break{evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", d), conversionUnserved{service.String()}, certain})
+			all = append(all, Break{Object: evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", d), Why: say.Of(conversionUnserved, service), Certain: certain})
 		}
 	}
 	return all
@@ -254,7 +275,7 @@ type place struct {
 func (l *looker) unserved() []Break {
 	places := l.inTurn(l.places())
 	if len(places) > maxPlaces {
-		l.now.evidence.NoteUnread(placesUnread(len(places), maxPlaces))
+		l.now.evidence.NoteUnread(fmt.Sprintf(placesUnread, len(places), maxPlaces))
 		places = places[:maxPlaces]
 	}
 	for some := range slices.Chunk(places, atOnce) {
@@ -293,12 +314,12 @@ func (l *looker) unserved() []Break {
 	}
 	var all []Break
 	for _, k := range losses {
-		why := finalizerUnserved{finalizer: k.finalizer, certain: k.certain, loss: k.what, kind: staying[k][0].Resource().Kind, count: counts[k]}
+		strands := &Stranded{Kind: staying[k][0].Resource().Kind, Finalizer: k.finalizer, Count: counts[k]}
 		for _, n := range staying[k][:min(len(staying[k]), samples)] {
 			id := n.Identity()
-			why.names = append(why.names, strings.TrimPrefix(id.String(), id.Resource.Kind+"/"))
+			strands.Names = append(strands.Names, strings.TrimPrefix(id.String(), id.Resource.Kind+"/"))
 		}
-		all = append(all, Break{k.by, why, k.certain})
+		all = append(all, Break{k.by, strands.says(k.certain, k.what), strands, k.certain})
 	}
 	return all
 }
@@ -369,7 +390,7 @@ func (l *looker) inTurn(places []*place) []*place {
 		if _, known := turns[p.kind]; !known && len(turns) < maxKinds {
 			turns[p.kind] = 0
 		} else if !known {
-			l.now.evidence.NoteUnread(kindsUnread(maxKinds))
+			l.now.evidence.NoteUnread(fmt.Sprintf(kindsUnread, maxKinds))
 			continue
 		}
 		if slices.ContainsFunc(l.now.finder.Candidates(p.of[0], p.finalizer), touches) {
@@ -415,7 +436,7 @@ func (l *looker) drivers() []Break {
 			}
 		}
 		if left > 0 {
-			all = append(all, Break{id, driverGoes{left}, true})
+			all = append(all, Break{Object: id, Why: say.Of(driverGoes, evidence.Number(left, "PersistentVolume")), Certain: true})
 		}
 	}
 	graph.SortByIdentity(all, func(b *Break) graph.Identity { return b.Object })

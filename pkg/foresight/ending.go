@@ -52,8 +52,8 @@ func (l *looker) ending(ctx context.Context, s *Sight) {
 			for _, service := range s.of[e.Object.UID] {
 				service.stands(f)
 			}
-			if f.Cause.Verdict == explain.Stuck && s.stuck[e.Object.UID] == nil {
-				s.stuck[e.Object.UID] = stuckBy{byCause{f.Cause.Summary.String()}}
+			if f.Cause.Verdict == explain.Stuck && s.stuck[e.Object.UID].IsZero() {
+				s.stuck[e.Object.UID] = say.Of(StuckBy, f.Cause.Summary)
 			}
 		}
 	}
@@ -90,9 +90,9 @@ func (s *Service) stands(f explain.Finding) {
 	}
 	switch f.Cause.Verdict {
 	case explain.Stuck:
-		s.whenever(Stuck, stuckBy{byCause{f.Cause.Summary.String()}})
+		s.whenever(Stuck, say.Of(StuckBy, f.Cause.Summary))
 	case explain.Unknown:
-		s.whenever(Unclear, still{byCause{f.Cause.Summary.String()}})
+		s.whenever(Unclear, say.Of(maybeStuck, f.Cause.Summary))
 	}
 }
 
@@ -103,14 +103,14 @@ func (s *Sight) tellStuck(p *preview.Plan) {
 		return
 	}
 	in, of := map[string]bool{}, map[string]bool{}
-	stays := func(o *gc.Outcome, why Why) {
-		o.Result, o.Reason = gc.Remaining, say.Plain(why.words())
+	stays := func(o *gc.Outcome, why say.Text) {
+		o.Result, o.Reason = gc.Remaining, why
 		delete(p.Expected, o.Object.UID)
 	}
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
 		why := s.stuck[o.Object.UID]
-		if why == nil || o.Result == gc.Untouched {
+		if why.IsZero() || o.Result == gc.Untouched {
 			continue
 		}
 		in[o.Object.Namespace], of[o.Object.Resource.GroupResource().String()] = true, true
@@ -122,9 +122,9 @@ func (s *Sight) tellStuck(p *preview.Plan) {
 		switch o := &p.Report.Outcomes[i]; {
 		case o.Result != gc.Deleted && o.Result != gc.Unknown:
 		case o.Object.Resource.IsNamespace() && in[o.Object.Name]:
-			stays(o, contentFirst{})
+			stays(o, say.Of(contentFirst))
 		case o.Object.Resource.IsCRD() && of[o.Object.Name]:
-			stays(o, instancesFirst{})
+			stays(o, say.Of(instancesFirst))
 		}
 	}
 }

@@ -56,11 +56,11 @@ type Sight struct {
 
 	of map[types.UID][]*Service
 	// stuck is why of what is being deleted already and stuck, whatever the plan does.
-	stuck map[types.UID]Why
+	stuck map[types.UID]say.Text
 	safe  bool
-	// blind is why no namespace can be emptied when the plan is carried out, nil when they
+	// blind is why no namespace can be emptied when the plan is carried out, zero when they
 	// can; blinds is how that comes out.
-	blind  Why
+	blind  say.Text
 	blinds Outlook
 	// refused are the objects that may not be deleted.
 	refused map[types.UID]refusal
@@ -184,7 +184,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	l.now, l.then = newView(ctx, now, &in), newView(ctx, then, &in)
 	l.now.evidence.Announce(l.looksAt())
 	l.order = newBarriers(l.scene)
-	s := &Sight{of: map[types.UID][]*Service{}, stuck: map[types.UID]Why{}, safe: in.Safe}
+	s := &Sight{of: map[types.UID][]*Service{}, stuck: map[types.UID]say.Text{}, safe: in.Safe}
 	s.Services = l.services()
 	for i := range s.Services {
 		service := &s.Services[i]
@@ -255,7 +255,7 @@ func (s *Sight) Serves(o *graph.Object, finalizer string) (who simulator.Actor, 
 		case Stuck:
 			return simulator.Nobody, say.Text{}
 		}
-		return simulator.Unknown, say.Plain(service.why(s.safe).words())
+		return simulator.Unknown, service.why(s.safe)
 	}
 	return simulator.Unknown, say.Text{}
 }
@@ -264,7 +264,7 @@ func (s *Sight) Serves(o *graph.Object, finalizer string) (who simulator.Actor, 
 func (s *Sight) Tell(p *preview.Plan) {
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
-		if o.Object.Resource.IsNamespace() && o.Result == gc.Deleted && s.blind != nil && !(s.safe && s.blinds == Racing) {
+		if o.Object.Resource.IsNamespace() && o.Result == gc.Deleted && !s.blind.IsZero() && !(s.safe && s.blinds == Racing) {
 			o.Result, o.Reason = s.blinded()
 			delete(p.Expected, o.Object.UID)
 			continue
@@ -285,9 +285,9 @@ func (s *Sight) Tell(p *preview.Plan) {
 		}
 		switch outlook := worst.outlook(s.safe); {
 		case outlook == Expected && o.Result == gc.Deleted:
-			o.Reason = say.Join("; ", o.Reason, say.Plain(worst.why(s.safe).words()))
+			o.Reason = say.Join("; ", o.Reason, worst.why(s.safe))
 		case outlook == Stuck && o.Result == gc.Remaining:
-			o.Reason = say.Plain(worst.why(s.safe).words())
+			o.Reason = worst.why(s.safe)
 		}
 	}
 	s.tellStuck(p)
@@ -298,9 +298,9 @@ func (s *Sight) Tell(p *preview.Plan) {
 func (s *Sight) blinded() (gc.Result, say.Text) {
 	switch s.blinds {
 	case Stuck:
-		return gc.Remaining, say.Plain(stuckBy{s.blind}.words())
+		return gc.Remaining, say.Of(StuckBy, s.blind)
 	case Racing:
-		return gc.Unknown, say.Plain(unlessFirst{s.blind}.words())
+		return gc.Unknown, say.Of(UnlessFirst, s.blind)
 	}
-	return gc.Unknown, say.Plain(mayStick{s.blind}.words())
+	return gc.Unknown, say.Of(MayStick, s.blind)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -23,7 +24,8 @@ type Loss struct {
 	// Object is what goes.
 	Object graph.Identity
 	// Why is what goes, or stays, with it.
-	Why Why
+	Why    say.Text
+	claims []graph.Identity
 	// Stays: it does.
 	Stays bool
 	// Certain is unset when it depends on what could not be read.
@@ -34,15 +36,10 @@ type Loss struct {
 }
 
 // Says says what goes, or stays, with it.
-func (l *Loss) Says() string { return l.Why.words() }
+func (l *Loss) Says() string { return l.Why.String() }
 
 // Claims returns the claims of a StatefulSet that stay, when it is that which stays.
-func (l *Loss) Claims() []graph.Identity {
-	if kept, is := l.Why.(claimsKept); is {
-		return kept.claims
-	}
-	return nil
-}
+func (l *Loss) Claims() []graph.Identity { return l.claims }
 
 // ClaimsKept are the claims of StatefulSets that stay, by the set.
 func (s *Sight) ClaimsKept() map[string][]graph.Identity {
@@ -117,7 +114,7 @@ func (l *losses) released(going []graph.Node) []Loss {
 				continue
 			}
 			for _, loss := range l.volumeOf(claim) {
-				loss.Why = withPods{loss.Why}
+				loss.Why = say.Of(withPods, loss.Why)
 				loss.Certain = loss.Certain && certain
 				all = append(all, loss)
 			}
@@ -151,7 +148,7 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 		return nil
 	}
 	unknown := func(what string, err error) []Loss {
-		return []Loss{{Object: id, Why: volumeUnread{what, err}}}
+		return []Loss{{Object: id, Why: say.Of(volumeUnread, what, err)}}
 	}
 	if err != nil {
 		return unknown("it", err)
@@ -174,9 +171,13 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 	size := evidence.Nested(volume, "spec", "capacity", "storage")
 	policy, destroys := evidence.ReclaimPolicy(volume)
 	if !destroys {
-		return []Loss{{Object: id, Why: volumeKept{name, size, policy}, Stays: true, Certain: true}}
+		return []Loss{{Object: id, Why: say.Of(volumeKept, name, cmp.Or(size, unknownSize), policy), Stays: true, Certain: true}}
 	}
-	return []Loss{{Object: id, Why: volumeGoes{name, size, policy}, Certain: true, Volume: name, Size: size}}
+	goes := volumeGoes
+	if policy == "Recycle" {
+		goes = volumeRecycled
+	}
+	return []Loss{{Object: id, Why: say.Of(goes, name, cmp.Or(size, unknownSize), policy), Certain: true, Volume: name, Size: size}}
 }
 
 var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
@@ -189,12 +190,12 @@ func (l *losses) claimsOf(n graph.Node) []Loss {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return []Loss{{Object: id, Why: claimsUnread{err}, Stays: true}}
+		return []Loss{{Object: id, Why: say.Of(claimsUnread, err), Stays: true}}
 	}
 	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
 	if len(templates) > 0 && !l.now.evidence.Covers(evidence.Claims.GroupResource(), id.Namespace, "") {
 		whenDeleted := cmp.Or(evidence.Nested(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"), "Retain")
-		return []Loss{{Object: id, Stays: whenDeleted == "Retain", Why: claimsUnlisted{whenDeleted}}}
+		return []Loss{{Object: id, Stays: whenDeleted == "Retain", Why: say.Of(claimsUnlisted, whenDeleted)}}
 	}
 	var stay []graph.Identity
 	for _, m := range l.now.evidence.Within(evidence.Claims.GroupResource(), id.Namespace) {
@@ -205,7 +206,7 @@ func (l *losses) claimsOf(n graph.Node) []Loss {
 	if len(stay) == 0 {
 		return nil
 	}
-	return []Loss{{Object: id, Why: claimsKept{stay}, Stays: true, Certain: true}}
+	return []Loss{{Object: id, Why: say.Of(claimsKept, some(stay)), claims: stay, Stays: true, Certain: true}}
 }
 
 // guarded says what the finalizers of an object stand for, where the catalogue knows it:
@@ -218,7 +219,7 @@ func (l *losses) guarded(n graph.Node) []Loss {
 		}
 		for _, m := range l.now.finder.Entries(finalizer, n.Resource().GroupVersionKind().GroupKind(), finalizers.Metadata) {
 			if m.WaitsFor != "" && m.WhileUsed != finalizers.OnlyWaits && !m.Harmless && !l.spares(n, finalizer) {
-				all = append(all, Loss{Object: n.Identity(), Why: cleansUpOutside{finalizer, m.Product, m.WaitsFor, l.deployed(n)}})
+				all = append(all, Loss{Object: n.Identity(), Why: say.Of(cleansUpOutside, m.WaitsFor, l.deployed(n), finalizer, m.Product)})
 			}
 		}
 	}
@@ -250,16 +251,19 @@ func (l *losses) spares(n graph.Node, finalizer string) bool {
 var pushSecrets = schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"}
 
 // deployed counts what an object has deployed, 0 where its status does not tell.
-func (l *losses) deployed(n graph.Node) int {
+func (l *losses) deployed(n graph.Node) say.Text {
 	resource := n.Resource().GroupResource()
 	if resource != delivery.Applications && resource != delivery.Kustomizations {
-		return 0
+		return say.Text{}
 	}
 	full, err := l.now.evidence.Whole(n)
 	if err != nil {
-		return 0 // it is noted as unread
+		return say.Text{} // it is noted as unread
 	}
-	return len(delivery.Inventory(resource, full))
+	if all := delivery.Inventory(resource, full); len(all) > 0 {
+		return say.Of(byItsStatus, evidence.Number(len(all), "object"))
+	}
+	return say.Text{}
 }
 
 var secrets = schema.GroupResource{Resource: "secrets"}
@@ -271,5 +275,5 @@ func (l *losses) tokensOf(n graph.Node) []Loss {
 	if _, goes := l.named["Namespace/"+n.Namespace()]; goes || len(l.now.evidence.Within(secrets, n.Namespace())) == 0 {
 		return nil
 	}
-	return []Loss{{Object: n.Identity(), Why: tokensGo{}}}
+	return []Loss{{Object: n.Identity(), Why: say.Of(tokensGo)}}
 }

@@ -5,6 +5,7 @@ package foresight
 import (
 	"slices"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -17,7 +18,7 @@ func (l *looker) judged(s *Service, n graph.Node) {
 		if !judges || l.going[p.Binding.UID] {
 			continue
 		}
-		why := func(is string) Why { return parameterMissing{p.Policy, p.Says(n.Namespace()), is} }
+		why := func(is say.Word) say.Text { return say.Of(parameterMissing, p.Policy, p.Says(n.Namespace()), is) }
 		outlook := Stuck
 		if !certain {
 			outlook = Unclear
@@ -29,12 +30,12 @@ func (l *looker) judged(s *Service, n graph.Node) {
 			for _, param := range found {
 				s.needs = append(s.needs, param.UID())
 			}
-			s.worsen(min(outlook, Racing), unlessFirst{why(parameterGoes)})
+			s.worsen(min(outlook, Racing), say.Of(UnlessFirst, why(parameterGoes)))
 		case len(found) > 0:
 		case !p.Listed(l.now.asker, n.Namespace()):
-			s.whenever(Unclear, mayStick{why(parameterUnread)})
+			s.whenever(Unclear, say.Of(MayStick, why(parameterUnread)))
 		default:
-			s.whenever(outlook, stuckBy{why(parameterAbsent)})
+			s.whenever(outlook, say.Of(StuckBy, why(parameterAbsent)))
 		}
 	}
 }
@@ -52,7 +53,7 @@ func (l *looker) policies() []Break {
 			continue
 		}
 		if found := p.In(l.now.asker, ""); len(found) > 0 && l.allGo(found) {
-			all = append(all, Break{p.Binding, parametersGo{p.Says(""), p.Policy}, true})
+			all = append(all, Break{Object: p.Binding, Why: say.Of(parametersGo, p.Says(""), p.Policy), Certain: true})
 		}
 	}
 	return all

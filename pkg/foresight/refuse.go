@@ -21,7 +21,7 @@ import (
 type refusal struct {
 	id      graph.Identity
 	outlook Outlook
-	why     Why
+	why     say.Text
 	// passing: it is so when the plan has taken away what answers, and not before.
 	passing bool
 }
@@ -81,7 +81,7 @@ func (l *looker) judgedDeletions(refused map[types.UID]refusal, definitions map[
 			continue
 		}
 		if policy := denier(n); policy != "" {
-			refused[uid] = refusal{n.Identity(), Unclear, mayStick{deletionJudged{policy}}, false}
+			refused[uid] = refusal{n.Identity(), Unclear, say.Of(MayStick, say.Of(deletionJudged, policy)), false}
 		}
 	}
 }
@@ -132,9 +132,13 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	if !certain {
 		outlook = min(outlook, Unclear)
 	}
-	var why Why = mayStick{deletionRefused{h.Config, service.String(), passing}}
+	refuses := say.Of(deletionRefused, h.Config, service)
+	if passing {
+		refuses = say.Of(refusedByPlan, h.Config, service)
+	}
+	why := say.Of(MayStick, refuses)
 	if outlook == Stuck {
-		why = stuckBy{deletionRefused{h.Config, service.String(), passing}}
+		why = say.Of(StuckBy, refuses)
 	}
 	return refusal{n.Identity(), outlook, why, passing}
 }
@@ -157,7 +161,7 @@ func (s *Sight) tellRefused(p *preview.Plan) {
 		if !is || o.Result != gc.Deleted && !before {
 			continue
 		}
-		o.Reason, o.Result = say.Plain(r.why.words()), gc.Unknown
+		o.Reason, o.Result = r.why, gc.Unknown
 		if r.outlook == Stuck {
 			o.Result = gc.Remaining
 		}
@@ -169,7 +173,7 @@ func (s *Sight) tellRefused(p *preview.Plan) {
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
 		if in := inside[o.Object.Name]; in != nil && o.Object.Resource.IsNamespace() && o.Result == gc.Deleted {
-			o.Result, o.Reason = in.Result, say.Plain(contentFirst{in.Object.Identity()}.words())
+			o.Result, o.Reason = in.Result, say.Of(contentFirst).And(because, in.Object.Identity())
 			delete(p.Expected, o.Object.UID)
 		}
 	}
@@ -188,7 +192,7 @@ func (s *Sight) tellKept(p *preview.Plan) {
 		for i := range p.Report.Outcomes {
 			o := &p.Report.Outcomes[i]
 			if by := k.keeper(o); by != nil {
-				o.Result, o.Reason = by.Result, say.Plain(onlyWith{by.Object.Identity()}.words())
+				o.Result, o.Reason = by.Result, say.Of(onlyWith, by.Object.Identity())
 				k.kept[o.Object.UID], again = by, true
 				delete(p.Expected, o.Object.UID)
 			}
@@ -208,7 +212,7 @@ type keeping struct {
 func (s *Sight) keeping(p *preview.Plan) *keeping {
 	k := &keeping{graph: p.Graph, kept: map[types.UID]*gc.Outcome{}, contents: map[types.UID]*gc.Outcome{}, goes: map[types.UID]bool{}}
 	for i := range p.Report.Outcomes {
-		if o := &p.Report.Outcomes[i]; s.refused[o.Object.UID].why != nil {
+		if o := &p.Report.Outcomes[i]; !s.refused[o.Object.UID].why.IsZero() {
 			k.kept[o.Object.UID] = o
 		}
 	}
@@ -251,7 +255,7 @@ func (k *keeping) keeper(o *gc.Outcome) *gc.Outcome {
 // Sticks reports whether something gets stuck, or may, by the order in which the plan is
 // carried out.
 func (s *Sight) Sticks(safe bool) bool {
-	if s.blind != nil && (s.blinds != Racing || !safe) {
+	if !s.blind.IsZero() && (s.blinds != Racing || !safe) {
 		return true
 	}
 	for _, r := range s.refused {

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -15,7 +16,8 @@ import (
 type Return struct {
 	Object graph.Identity
 	// Why is who makes it again.
-	Why Why
+	Why                   say.Text
+	kind, namespace, name string // of what delivered it
 	// Certain is unset where it takes somebody's next action, or depends on settings.
 	Certain bool
 	// Told: the outcome of the object says so, too.
@@ -23,19 +25,11 @@ type Return struct {
 }
 
 // Says says who makes it again.
-func (r *Return) Says() string { return r.Why.words() }
+func (r *Return) Says() string { return r.Why.String() }
 
 // Deliverer returns what delivered it from Git or as a release, and will again: its kind, "Release", or that of the tool's object, and where it is, as far as that is known. It is empty when something else makes it again.
 func (r *Return) Deliverer() (kind, namespace, name string) {
-	switch w := r.Why.(type) {
-	case byRelease:
-		return "Release", w.namespace, w.name
-	case byApplication:
-		return "Application", "", w.name
-	case byToolsObject:
-		return w.kind, w.namespace, w.name
-	}
-	return "", "", ""
+	return r.kind, r.namespace, r.name
 }
 
 // returning is what comes back. It is read from the scene, and nothing of it is kept.
@@ -47,7 +41,7 @@ func (l *returning) returns() []Return {
 	var all []Return
 	for uid, by := range l.Plan.ComeBack {
 		if n, ok := l.node(uid); ok {
-			all = append(all, Return{Object: n.Identity(), Why: recreated{by.Says}, Certain: by.Certain, Told: true})
+			all = append(all, Return{Object: n.Identity(), Why: say.Plain(by.Says), Certain: by.Certain, Told: true})
 		}
 	}
 	for _, id := range l.Plan.Job.Targets[:min(len(l.Plan.Job.Targets), maxRead)] {
@@ -60,7 +54,7 @@ func (l *returning) returns() []Return {
 	if !l.Safe {
 		for uid := range l.aggregated() {
 			if n, ok := l.node(uid); ok {
-				all = append(all, Return{Object: n.Identity(), Why: aggregatedAgain{}})
+				all = append(all, Return{Object: n.Identity(), Why: say.Of(aggregatedAgain)})
 			}
 		}
 	}
@@ -82,7 +76,7 @@ func (l *returning) delivered(n graph.Node) (Return, bool) {
 		switch {
 		case m.Kind == "ApplySet", m.Kind == "Release" && o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm":
 		case m.Usual: // that says something only when there is such an Application
-			r.Why = byApplication{m.Name, argoByLabel}
+			r.Why, r.kind, r.name = say.Of(argoByLabel, m.Name), "Application", m.Name
 			return r, l.exists(m.Resource, "", m.Name)
 		case m.Resource == delivery.Applications:
 			return l.byArgo(r, m.Name)
@@ -98,7 +92,7 @@ func (l *returning) delivered(n graph.Node) (Return, bool) {
 // byHelm is an object of a release of Helm, whose records are Secrets or ConfigMaps
 // (helm.sh/helm/v3/pkg/storage/driver): with the last of them the release is gone.
 func (l *returning) byHelm(r Return, namespace, release string) (Return, bool) {
-	r.Why = byRelease{namespace, release}
+	r.Why, r.kind, r.namespace, r.name = say.Of(byRelease, namespace, release), "Release", namespace, release
 	if namespace == "" {
 		return r, true
 	}
@@ -117,20 +111,21 @@ func (l *returning) byHelm(r Return, namespace, release string) (Return, bool) {
 }
 
 func (l *returning) byArgo(r Return, app string) (Return, bool) {
-	r.Why = byApplication{app, argoTracks}
+	r.Why, r.kind, r.name = say.Of(argoTracks, app), "Application", app
 	if !l.exists(delivery.Applications, "", app) {
-		r.Why = byApplication{app, argoElsewhere}
+		r.Why = say.Of(argoElsewhere, app)
 	}
 	return r, true
 }
 
 func (l *returning) byObject(r Return, m delivery.Mark) (Return, bool) {
-	r.Why, r.Certain = byToolsObject{m.Kind, m.Namespace, m.Name, false}, true
+	r.kind, r.namespace, r.name = m.Kind, m.Namespace, m.Name
+	r.Why, r.Certain = say.Of(byToolsObject, m.Kind, m.Namespace, m.Name), true
 	if !l.exists(m.Resource, m.Namespace, m.Name) {
 		if l.graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name) {
 			return r, false // a label that was left
 		}
-		r.Why, r.Certain = byToolsObject{m.Kind, m.Namespace, m.Name, true}, false
+		r.Why, r.Certain = r.Why.And(ifItExists), false
 	}
 	return r, true
 }

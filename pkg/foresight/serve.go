@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -37,7 +38,7 @@ type Service struct {
 	Finalizer string
 	Outlook   Outlook
 	// Why is the reason, in the usual order.
-	Why Why
+	Why say.Text
 	// By is the controller, without a name when none is known.
 	By graph.Identity
 	// Doomed: its controller works, and goes, or loses what it needs, by the plan. It
@@ -48,7 +49,7 @@ type Service struct {
 	Early bool
 	// asFirst and first are Outlook and Why for when it is.
 	asFirst Outlook
-	first   Why
+	first   say.Text
 	// needs are objects that go and that have to be there as long as the object is, if
 	// it is Early.
 	needs []types.UID
@@ -67,11 +68,11 @@ func (s *Service) outlook(safe bool) Outlook {
 }
 
 // why is the reason for the outlook.
-func (s *Service) why(safe bool) Why {
-	order, depends := s.Why.(unlessFirst)
+func (s *Service) why(safe bool) say.Text {
+	at, args := s.Why.Find(UnlessFirst)
 	switch {
-	case safe && s.Doomed && s.tangled && depends:
-		return inAnyOrder(order)
+	case safe && s.Doomed && s.tangled && at == 0:
+		return say.Of(InAnyOrder, args...)
 	case safe && s.Doomed && !s.tangled:
 		return s.first
 	}
@@ -127,17 +128,19 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 		l.admitted(&s, n)
 		l.judged(&s, n)
 	case controllers.Unserved:
-		s.Outlook, s.Why = Stuck, stuckBy{notWorking{finalizer, s.By, l.now.finder.StateOf(a.By.Workload).Because}}
+		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(notWorking, s.By, finalizer, l.now.finder.StateOf(a.By.Workload).Because))
 	case controllers.NotAllowed:
-		s.Outlook, s.Why = Stuck, stuckBy{denied{finalizer, s.By, n.Resource().GroupResource().String()}}
+		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(denied, s.By, finalizer, n.Resource().GroupResource()))
 	case controllers.Displaced:
-		s.Outlook, s.Why = Stuck, stuckBy{wentWithNamespace{finalizer, a.Whose()}}
+		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(wentWithNamespace, a.Whose(), finalizer))
 	case controllers.Unclaimed:
-		s.Outlook, s.Why = Stuck, stuckBy{unclaimed{finalizer}}
+		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(unclaimed, finalizer))
 	case controllers.Manual:
-		s.Outlook, s.Why = Stuck, stuckBy{manual{finalizer, a.Setters}}
+		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(manual, finalizer, strings.Join(a.Setters, ", ")))
 	default:
-		s.Outlook, s.Why = Unclear, unknownService{finalizer, a.Why}
+		if s.Outlook, s.Why = Unclear, say.Of(unknownService, finalizer); a.Why != "" {
+			s.Why = s.Why.And(because, a.Why)
+		}
 	}
 	if a.Is == controllers.Unclear && !l.eachLoses(&s, n, a) {
 		l.maybe(&s, n, a)
@@ -159,7 +162,7 @@ func (l *looker) maybe(s *Service, n graph.Node, a *controllers.Answer) {
 		}
 	}
 	if len(going) > 0 {
-		s.Why = mightTake{s.Why, going}
+		s.Why = s.Why.And(mightTake, strings.Join(going, ", "))
 	}
 }
 
@@ -181,41 +184,43 @@ func (l *looker) eachLoses(s *Service, n graph.Node, a *controllers.Answer) bool
 	if len(equals) == 0 {
 		return false
 	}
-	s.Doomed, s.Early, s.needs, s.first = true, true, needs, oneWorks{s.Finalizer, names}
-	s.Outlook, s.Why = Racing, unlessFirst{eachLoses{s.Finalizer, names}}
+	among := strings.Join(names, ", ")
+	s.Doomed, s.Early, s.needs, s.first = true, true, needs, say.Of(oneWorks, among, s.Finalizer)
+	s.Outlook, s.Why = Racing, say.Of(UnlessFirst, say.Of(eachLoses, among, s.Finalizer))
 	if before {
-		s.Outlook, s.Why = Stuck, stuckBy{eachLoses{s.Finalizer, names}}
+		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(eachLoses, among, s.Finalizer))
 	}
 	return true
 }
 
 // used looks for what uses an object whose controller waits until nothing does. With what uses it it can go first, if all of that goes.
-func (l *looker) used(s *Service, n graph.Node, a *controllers.Answer, does works) {
+func (l *looker) used(s *Service, n graph.Node, a *controllers.Answer, does say.Text) {
 	users, all := l.now.finder.Users(n, a.Search)
 	if !all || slices.ContainsFunc(users, func(u controllers.User) bool { return !l.going[u.UID()] }) {
-		s.whenever(Unclear, uncheckedUse{does})
+		s.whenever(Unclear, does.And(uncheckedUse))
 		return
 	}
-	s.first, s.Why = unused{does}, unused{does}
+	s.first = does.And(unused)
+	s.Why = s.first
 	for _, u := range users {
 		s.users = append(s.users, u.Identity())
 	}
 	if len(users) > 0 {
-		s.worsen(Unclear, usedBy{does, users[0].Identity()})
+		s.worsen(Unclear, does.And(usedBy, users[0].Identity()))
 	}
 }
 
 // served is a finalizer whose controller works now, and is to lose something.
 func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss deprivation) {
-	does, used := works{finalizer: s.Finalizer, by: s.By}, false
+	when, used := "", false
 	for _, m := range a.Known {
 		if m.WaitsFor != "" {
-			does.when, used = m.WaitsFor, m.WhileUsed != ""
+			when, used = m.WaitsFor, m.WhileUsed != ""
 		}
 	}
-	s.first, s.Why = does, does
-	if used {
-		l.used(s, n, a, does)
+	s.first = does(s.Finalizer, s.By, when)
+	if s.Why = s.first; used {
+		l.used(s, n, a, s.first)
 	}
 	var first deprivation
 	if loss.kind != ofNothing {
@@ -225,13 +230,13 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss de
 	case loss.kind == ofNothing:
 	case indirect(a):
 		s.Doomed = true
-		s.worsen(Unclear, unlessFirst{controllerLoses{s.Finalizer, s.By, loss, false}})
+		s.worsen(Unclear, say.Of(UnlessFirst, losing(s.Finalizer, s.By, loss, false)))
 	case first.kind != ofNothing:
-		s.Doomed, s.Outlook, s.Why = true, Stuck, stuckBy{controllerLoses{s.Finalizer, s.By, first, true}}
+		s.Doomed, s.Outlook, s.Why = true, Stuck, say.Of(StuckBy, losing(s.Finalizer, s.By, first, true))
 	case l.podsFirst(n, a.By.Workload):
-		s.Doomed, s.Outlook, s.Why = true, Stuck, stuckBy{controllerLoses{s.Finalizer, s.By, loss, true}}
+		s.Doomed, s.Outlook, s.Why = true, Stuck, say.Of(StuckBy, losing(s.Finalizer, s.By, loss, true))
 	default:
-		s.Doomed, s.Outlook, s.Why = true, Racing, unlessFirst{controllerLoses{s.Finalizer, s.By, loss, false}}
+		s.Doomed, s.Outlook, s.Why = true, Racing, say.Of(UnlessFirst, losing(s.Finalizer, s.By, loss, false))
 	}
 }
 
@@ -243,7 +248,7 @@ func (l *looker) creates(s *Service, n graph.Node, a *controllers.Answer) {
 			s.Early, s.needs = true, append(s.needs, id.UID)
 			if a.Is == controllers.Served {
 				s.Doomed = true
-				s.worsen(Racing, unlessFirst{createsWithin{s.Finalizer, s.By, m.Creates, id.Name}})
+				s.worsen(Racing, say.Of(UnlessFirst, say.Of(createsWithin, s.By, s.Finalizer, m.Creates, id.Name)))
 			}
 		}
 	}
@@ -253,16 +258,16 @@ func (l *looker) creates(s *Service, n graph.Node, a *controllers.Answer) {
 func (l *looker) doubted(s *Service, n graph.Node, a *controllers.Answer) {
 	if a.By != nil {
 		for _, doubt := range l.now.finder.Doubts(a.By.Workload, n) {
-			s.whenever(Unclear, mayStick{doubted{s.Finalizer, s.By, doubt}})
+			s.whenever(Unclear, say.Of(MayStick, say.Of(doubted, s.By, s.Finalizer, doubt)))
 		}
 		if a.By.ID().Resource.Kind == "CronJob" {
-			if does, is := s.first.(works); is {
-				s.whenever(Unclear, bySchedule{does})
+			if at, _ := s.first.Find(works, worksWhen); at == 0 && s.first.Len() == 1 {
+				s.whenever(Unclear, s.first.And(bySchedule))
 			}
 		}
 	}
 	if !l.now.asker.Configured() {
-		s.whenever(Unclear, mayStick{webhooksUnread{s.Finalizer}})
+		s.whenever(Unclear, say.Of(MayStick, say.Of(webhooksUnread, s.Finalizer)))
 	}
 }
 
@@ -276,9 +281,9 @@ func (l *looker) paused(s *Service, n graph.Node) {
 	switch {
 	case p == nil:
 	case certain:
-		s.whenever(Stuck, stuckBy{pausedBy{s.Finalizer, s.By, p.String(), true}})
+		s.whenever(Stuck, say.Of(StuckBy, say.Of(pausedBy, s.By, s.Finalizer, p)))
 	default:
-		s.whenever(Racing, pausedBy{s.Finalizer, s.By, p.String(), false})
+		s.whenever(Racing, say.Of(ifPausedBy, s.By, s.Finalizer, p))
 	}
 }
 
@@ -318,12 +323,11 @@ func (l *looker) needed(s *Service, n graph.Node) {
 			continue
 		}
 		s.Doomed, s.Early, s.needs = true, true, append(s.needs, id.UID)
-		loses := controllerLoses{s.Finalizer, s.By, l.goesWith(deprivation{kind: ofNeed, what: id.String()}, id), false}
+		loss := l.goesWith(deprivation{kind: ofNeed, what: id.String()}, id)
 		if need.Certain && l.order.gone(id.UID, m) {
-			loses.before = true
-			s.worsen(Stuck, stuckBy{loses})
+			s.worsen(Stuck, say.Of(StuckBy, losing(s.Finalizer, s.By, loss, true)))
 		} else {
-			s.worsen(Racing, unlessFirst{loses})
+			s.worsen(Racing, say.Of(UnlessFirst, losing(s.Finalizer, s.By, loss, false)))
 		}
 	}
 }
@@ -331,12 +335,15 @@ func (l *looker) needed(s *Service, n graph.Node) {
 // lacks looks at what the plan says that the controller needs for the object and does not have: in no order does it remove the finalizer.
 func (l *looker) lacks(s *Service, n graph.Node) {
 	for _, need := range l.Plan.Job.Needs[n.UID()] {
-		lacks := needsAbsent{s.Finalizer, s.By, need.Object.String()}
+		lacks := say.Of(oneNeedsAbsent, s.By, s.Finalizer, need.Object)
+		if s.By.Name == "" {
+			lacks = say.Of(needsAbsent, s.Finalizer, need.Object)
+		}
 		switch {
 		case need.Absent && need.Certain:
-			s.whenever(Stuck, stuckBy{lacks})
+			s.whenever(Stuck, say.Of(StuckBy, lacks))
 		case need.Absent:
-			s.whenever(Unclear, mayStick{lacks})
+			s.whenever(Unclear, say.Of(MayStick, lacks))
 		}
 	}
 }
@@ -439,23 +446,22 @@ func (l *looker) admitted(s *Service, n graph.Node) {
 	for h, certain := range l.now.asker.Refusing(n, "UPDATE", "") {
 		at := h.ClientConfig.Service
 		service := evidence.Identity(evidence.Services, at.Namespace, at.Name).String()
-		silent := func(silence silence) webhookSilent { return webhookSilent{h.Config, certain, service, silence} }
-		outlook := Racing
+		outlook, asked := Racing, must
 		if !certain {
-			outlook = Unclear
+			outlook, asked = Unclear, mightHaveTo
 		}
 		goes, serving := l.going[h.Config.UID], l.now.asker.ServingOf(h)
 		switch dead := serving.Dead; {
 		case dead && goes:
 			s.Doomed = true
-			s.worsen(outlook, silent(silentUntilGone))
+			s.worsen(outlook, say.Of(silentUntilGone, h.Config, asked, service))
 		case dead && certain:
-			s.whenever(Stuck, stuckBy{silent(silentNow)})
+			s.whenever(Stuck, say.Of(StuckBy, say.Of(silentNow, h.Config, service)))
 		case dead:
-			s.whenever(Unclear, silent(silentIfAsked))
+			s.whenever(Unclear, say.Of(silentIfAsked, h.Config, service))
 		case goes:
 		case serving.Unread:
-			s.whenever(Unclear, silent(silentIfUnread))
+			s.whenever(Unclear, say.Of(silentIfUnread, h.Config, service))
 			fallthrough
 		default:
 			if silenced, sure := l.silenced(at.Namespace, at.Name); silenced {
@@ -463,7 +469,7 @@ func (l *looker) admitted(s *Service, n graph.Node) {
 				if !sure {
 					outlook = Unclear
 				}
-				s.worsen(outlook, unlessFirst{silent(silentByThePlan)})
+				s.worsen(outlook, say.Of(UnlessFirst, say.Of(silentByThePlan, h.Config, asked, service)))
 			}
 		}
 	}
@@ -479,7 +485,7 @@ func (l *looker) refused(s *Service, service, namespace, name string) {
 }
 
 // whenever takes a worse outlook that holds in whatever order.
-func (s *Service) whenever(o Outlook, why Why) {
+func (s *Service) whenever(o Outlook, why say.Text) {
 	s.worsen(o, why)
 	if o > s.asFirst {
 		s.asFirst, s.first = o, why
@@ -487,7 +493,7 @@ func (s *Service) whenever(o Outlook, why Why) {
 }
 
 // worsen takes a worse outlook that holds in the usual order.
-func (s *Service) worsen(o Outlook, why Why) {
+func (s *Service) worsen(o Outlook, why say.Text) {
 	if o > s.Outlook {
 		s.Outlook, s.Why = o, why
 	}

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
@@ -28,8 +29,8 @@ func TestSticks(t *testing.T) {
 		{"its controller does not work", service(Service{Outlook: Stuck}), true, true},
 		{"a deletion is refused", &Sight{refused: map[types.UID]refusal{"a": {outlook: Stuck}}}, true, true},
 		{"a deletion is not refused", &Sight{refused: map[types.UID]refusal{"a": {outlook: Expected}}}, false, false},
-		{"no namespace can be emptied", &Sight{blind: contentUnknown{}, blinds: Stuck}, true, true},
-		{"namespaces can be emptied before an API goes", &Sight{blind: contentUnknown{}, blinds: Racing}, true, false},
+		{"no namespace can be emptied", &Sight{blind: say.Of(contentUnknown, "", ""), blinds: Stuck}, true, true},
+		{"namespaces can be emptied before an API goes", &Sight{blind: say.Of(contentUnknown, "", ""), blinds: Racing}, true, false},
 	} {
 		if usual, safer := test.sight.Sticks(false), test.sight.Sticks(true); usual != test.usual || safer != test.safer {
 			t.Errorf("%s: sticks %t, in a safe order %t; want %t, %t", test.name, usual, safer, test.usual, test.safer)

@@ -70,7 +70,7 @@ func (l *looker) users() []Break {
 		slices.SortFunc(named, graph.Node.Compare)
 		for _, n := range named {
 			if left := l.left(how, n); len(left) > 0 {
-				all = append(all, Break{n.Identity(), namedGoes{left[0].Resource.Kind, left, how.without}, true})
+				all = append(all, Break{Object: n.Identity(), Why: stillNamed(left, how.without), Certain: true})
 			}
 		}
 	}

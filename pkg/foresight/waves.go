@@ -33,7 +33,7 @@ func (l *order) waves() []preview.Wave {
 	first, callers := l.sight.Early(), l.callers()
 	dead, silent := l.deadCallers(callers)
 	aggregated := l.aggregated()
-	if len(first) == 0 && len(dead) == 0 && (l.sight.blind == nil || len(callers) == 0) && (!l.Safe || len(aggregated) == 0) {
+	if len(first) == 0 && len(dead) == 0 && (l.sight.blind.IsZero() || len(callers) == 0) && (!l.Safe || len(aggregated) == 0) {
 		return nil
 	}
 	var waves []preview.Wave

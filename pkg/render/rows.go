@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -122,11 +123,8 @@ var unended = []struct {
 
 // whyHeld says what holds an object, without what the label says.
 func whyHeld(o *gc.Outcome) string {
-	why := o.Reason.String()
-	for _, prefix := range []string{"stuck: ", "might get stuck: ", "might get stuck "} {
-		why = strings.TrimPrefix(why, prefix)
-	}
-	if o.Object.Resource.IsCRD() && strings.HasPrefix(why, "finalizer customresourcecleanup.apiextensions.k8s.io") {
+	why := foresight.Bare(o.Reason).String()
+	if at, _ := o.Reason.Find(gc.OfFinalizers); at == 0 && o.Object.Resource.IsCRD() && o.Finalizers[0] == definition.Cleanup {
 		why = "its instances must be deleted first"
 	}
 	switch {

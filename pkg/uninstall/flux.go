@@ -11,8 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -81,7 +83,7 @@ func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 func (p *Plan) cannotReach(f *found) {
 	open := Open{Cause: NoSuchKind, Item: f.Item}
 	p.Open = append(p.Open, open)
-	p.doubt(p.Own.UID, mightStick(open.Says()))
+	p.doubt(p.Own.UID, say.Of(foresight.MayStick, open.Says()))
 	if f.state == present {
 		p.keep(f, Undone, "")
 	}

@@ -134,8 +134,8 @@ func (f *following) project(n graph.Node, o *unstructured.Unstructured) []previe
 		project, exists := f.Graph.Node(need.Object.UID)
 		guarded := exists && !need.Absent && len(project.Finalizers()) > 0
 		if guarded && n.UID() == f.plan.Own.UID && len(f.plan.in(project.UID())) > 0 { // each waits for the other
-			f.plan.doubt(n.UID(), say.Of(projectFirst, project.Identity()).String())
-			f.plan.doubt(project.UID(), say.Of(projectFirst, project.Identity()).String())
+			f.plan.doubt(n.UID(), say.Of(foresight.MayStick, say.Of(projectFirst, project.Identity())))
+			f.plan.doubt(project.UID(), say.Of(foresight.MayStick, say.Of(projectFirst, project.Identity())))
 		}
 		return guarded
 	})
@@ -182,8 +182,8 @@ func (f *following) lacksRights(by, own types.UID, account graph.Identity, grant
 	for _, b := range f.plan.Barriers {
 		for _, id := range b.Objects {
 			if b.By.UID == by && id.UID != own {
-				f.plan.doubt(id.UID, withoutRights(account))
-				f.plan.doubt(own, withoutRights(account))
+				f.plan.doubt(id.UID, say.Of(foresight.MayStick, say.Of(withoutRights, account)))
+				f.plan.doubt(own, say.Of(foresight.MayStick, say.Of(withoutRights, account)))
 			}
 		}
 	}
@@ -215,9 +215,9 @@ func (f *following) deprivesItself(by, own types.UID, account graph.Identity, gr
 				if p.Barriers[j].By.UID != by || !p.before(j)[i] {
 					continue
 				}
-				p.doubt(own, deprivedItself(account, grant.Object, i+1))
+				p.doubt(own, say.Of(foresight.MayStick, say.Of(deprivedItself, account, grant.Object, i+1)))
 				for _, id := range p.Barriers[j].Objects {
-					p.doubt(id.UID, deprivedItself(account, grant.Object, i+1))
+					p.doubt(id.UID, say.Of(foresight.MayStick, say.Of(deprivedItself, account, grant.Object, i+1)))
 				}
 			}
 		}
@@ -261,7 +261,7 @@ func (f *following) mayKeep(d *delegate, needed graph.Node) bool {
 		}
 		for _, id := range b.Objects {
 			if !f.emptied(id.Namespace) {
-				p.doubt(id.UID, keptWithout(d.node.Identity(), needed.Identity(), in[0]+1))
+				p.doubt(id.UID, say.Of(keptWithout, needed.Identity(), in[0]+1, d.node.Identity()))
 			}
 		}
 	}
@@ -334,8 +334,8 @@ func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 	for i := range outcomes {
 		o := &outcomes[i]
 		by[o.Object.UID] = o
-		if why := p.doubts[o.Object.UID]; why != "" && o.Result == gc.Deleted {
-			o.Result, o.Reason = gc.Unknown, say.Plain(why)
+		if why := p.doubts[o.Object.UID]; !why.IsZero() && o.Result == gc.Deleted {
+			o.Result, o.Reason = gc.Unknown, why
 		}
 	}
 	for i := range p.Barriers {
@@ -345,7 +345,7 @@ func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 		}
 		for _, id := range b.Objects {
 			if o := by[id.UID]; o != nil && o.Result == gc.Deleted && len(p.in(id.UID)) == 1 {
-				o.Result, o.Reason = gc.Unknown, say.Plain(onlyWithDelegate(b.By))
+				o.Result, o.Reason = gc.Unknown, say.Of(onlyWithDelegate, b.By)
 			}
 		}
 	}
@@ -368,7 +368,7 @@ func (p *Plan) await(by map[types.UID]*gc.Outcome) (changed bool) {
 		o := by[id.UID]
 		for _, before := range awaited.Objects {
 			if b := by[before.UID]; o != nil && !p.mayKeep(b) && b != nil && o.Result == gc.Deleted && (b.Result == gc.Remaining || b.Result == gc.Unknown) {
-				o.Result, o.Reason, changed = b.Result, say.Plain(waitsFor(before)), true
+				o.Result, o.Reason, changed = b.Result, say.Of(waitsFor, before), true
 			}
 		}
 	}

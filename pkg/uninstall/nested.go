@@ -3,7 +3,6 @@
 package uninstall
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -125,7 +124,7 @@ func (f *following) keepsApplications(n graph.Node) {
 	}
 	for _, app := range n.Dependents() {
 		f.seen[app.UID()] = true
-		f.plan.doubt(app.UID(), keptBySet(n.Identity(), policy))
+		f.plan.doubt(app.UID(), say.Of(keptBySet, n.Identity(), policy))
 	}
 }
 
@@ -147,7 +146,7 @@ func (f *following) follow(at, next int, n graph.Node) int {
 	if inner.Halt != nil {
 		inner.Open = append(inner.Open, *inner.Halt)
 		if inner.Halt.Cause == NoSuchKind { // helm-controller tries again for ever (internal/reconcile/uninstall.go)
-			p.doubt(n.UID(), inner.Halt.Says())
+			p.doubt(n.UID(), say.Plain(inner.Halt.Says()))
 		}
 	}
 	for _, open := range inner.Open {
@@ -262,15 +261,17 @@ func (p *Plan) keepNoTargets() {
 // doubtAll doubts all that the tool deletes.
 func (p *Plan) doubtAll(why say.Text) {
 	for _, id := range p.Targets() {
-		p.doubt(id.UID, why.String())
+		p.doubt(id.UID, why)
 	}
 }
 
-func (p *Plan) doubt(uid types.UID, why string) {
+func (p *Plan) doubt(uid types.UID, why say.Text) {
 	if p.doubts == nil {
-		p.doubts = map[types.UID]string{}
+		p.doubts = map[types.UID]say.Text{}
 	}
-	p.doubts[uid] = cmp.Or(p.doubts[uid], why)
+	if p.doubts[uid].IsZero() {
+		p.doubts[uid] = why
+	}
 }
 
 // drop takes out what a delegate's controller would have deleted, and what that would have brought about: it is kept.

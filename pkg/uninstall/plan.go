@@ -54,7 +54,7 @@ type Plan struct {
 	wanted    []graph.Identity   // what is to stay
 	owners    map[types.UID]bool // the tool's own object, its owners, and theirs
 	needs     map[types.UID][]preview.Need
-	doubts    map[types.UID]string
+	doubts    map[types.UID]say.Text
 }
 
 // Barrier are objects that are deleted at the same time.

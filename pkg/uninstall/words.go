@@ -32,7 +32,7 @@ const (
 	onlyIfHere    say.Word = "deleted only if Argo CD calls this cluster %s"
 	notConfirmed  say.Word = "not deleted before a user confirms the deletion of the Application (argocd.argoproj.io/deletion-approved)"
 	argoElsewhere say.Word = "might stay: Argo CD is in namespace %s, and reconciles Applications elsewhere only where application.namespaces allows it"
-	projectFirst  say.Word = "might get stuck: Argo CD removes the finalizer of %s only when no Application names it"
+	projectFirst  say.Word = "Argo CD removes the finalizer of %s only when no Application names it"
 )
 
 // Says says why the object is kept.
@@ -292,33 +292,15 @@ func (e NoReleaseError) Error() string {
 	return fmt.Sprintf("no Secret of namespace %s has a release %q", e.Namespace, e.Name)
 }
 
-// keptWithout is of what the controller of a tool's object keeps if something goes first that it needs.
-func keptWithout(by, needed graph.Identity, step int) string {
-	return fmt.Sprintf("kept if %s is gone (step %d) before the controller of %s deletes this", needed, step, by)
-}
-
-// keptBySet is of an Application of an ApplicationSet with a policy.
-func keptBySet(set graph.Identity, policy string) string {
-	return fmt.Sprintf("kept with all that it has deployed if the controller of %s obeys its policy %s", set, policy)
-}
-
-// deprivedItself is of what Flux may not delete any more when it has deleted a binding or a role of the account as which it does.
-func deprivedItself(account, grant graph.Identity, step int) string {
-	return fmt.Sprintf("might get stuck: Flux deletes as %s, and deletes %s itself before the end (step %d)", account, grant, step)
-}
-
-// withoutRights is of what Flux deletes as an account to which no binding gives rights.
-func withoutRights(account graph.Identity) string {
-	return mightStick(fmt.Sprintf("Flux deletes as %s, to which no binding gives rights", account))
-}
-
-func mightStick(why string) string { return "might get stuck: " + why }
-
-func onlyWithDelegate(by graph.Identity) string {
-	return fmt.Sprintf("deleted only if %s does not get stuck before", by)
-}
-
-func waitsFor(id graph.Identity) string { return fmt.Sprintf("not deleted before %s is gone", id) }
+// Why it is not known of something whether it is deleted.
+const (
+	keptWithout      say.Word = "kept if %s is gone (step %d) before the controller of %s deletes this"
+	keptBySet        say.Word = "kept with all that it has deployed if the controller of %s obeys its policy %s"
+	deprivedItself   say.Word = "Flux deletes as %s, and deletes %s itself before the end (step %d)"
+	withoutRights    say.Word = "Flux deletes as %s, to which no binding gives rights"
+	onlyWithDelegate say.Word = "deleted only if %s does not get stuck before"
+	waitsFor         say.Word = "not deleted before %s is gone"
+)
 
 func madeUnread(n, most int) string {
 	return fmt.Sprintf("who made %d Secrets, ConfigMaps and Leases: only the first %d were looked at", n, most)
