@@ -57,7 +57,7 @@ func (v *Reversal) Possible() bool { return v.Op != nil || v.Obstacle == Late }
 
 // Left reports whether the change stands, or may, on what stays, and is not taken back.
 func (v *Reversal) Left() bool {
-	return v.Op == nil && slices.Contains([]Obstacle{Replaced, Destroys, Changed, Unkept, Unread}, v.Obstacle)
+	return v.Op == nil && slices.Contains([]Obstacle{Replaced, Changed, Unkept, Unread}, v.Obstacle)
 }
 
 // Ended reports whether there is nothing of the change that could be taken back, now or later.

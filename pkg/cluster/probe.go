@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
@@ -49,7 +50,7 @@ func dryRunClient(config *rest.Config, stats *Stats, timeout time.Duration) (res
 
 // unlimited returns a client for writes, as dryRunClient does.
 func unlimited(config *rest.Config, stats *Stats, timeout time.Duration) (rest.Interface, error) {
-	config = forWrites(config, stats)
+	config = metadata.ConfigFor(forWrites(config, stats)) // with the name of this program
 	config.Timeout = timeout
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -90,7 +90,7 @@ type rule struct {
 }
 
 type request struct {
-	method, path, query, contentType, accept, body string
+	method, path, query, contentType, accept, body, agent string
 }
 
 func newAPIServer(t *testing.T) *apiServer {
@@ -259,7 +259,7 @@ func writeJSON(w http.ResponseWriter, code int, body any) {
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
-	s.log = append(s.log, request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Content-Type"), r.Header.Get("Accept"), string(body)})
+	s.log = append(s.log, request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Content-Type"), r.Header.Get("Accept"), string(body), r.UserAgent()})
 	answer := s.rule(r)
 	s.mu.Unlock()
 	switch {

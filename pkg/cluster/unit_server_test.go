@@ -53,7 +53,7 @@ func TestPatchSent(t *testing.T) {
 			t.Errorf("%+v: %v", test.patch, err)
 		}
 		sent := s.log[len(s.log)-1]
-		if got := strings.TrimSpace(sent.body); got != read+test.want || sent.contentType != string(types.JSONPatchType) || sent.query != "fieldManager=tester" {
+		if got := strings.TrimSpace(sent.body); got != read+test.want || sent.contentType != string(types.JSONPatchType) || sent.query != "fieldManager=tester" || !strings.HasPrefix(sent.agent, "cluster.test/") {
 			t.Errorf("%+v: sent %s %s\n got %s\nwant %s", test.patch, sent.contentType, sent.query, got, read+test.want)
 		}
 	}
