@@ -270,21 +270,27 @@ func (w *Writer) owner(ctx context.Context, namespace string, reference any) (Ob
 	return "", nil
 }
 
-// destroys reports whether steps put a volume's reclaim policy back by which its data is destroyed at once: that of one whose claim does not use
-// it any more (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume).
+// destroys reports whether steps put a policy back by which data is destroyed at once, or soon: that of a volume whose claim does not use
+// it any more, or goes (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume), or that of the content of a VolumeSnapshot.
 func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unstructured.Unstructured) bool {
-	if !slices.ContainsFunc(steps, func(s remedy.Step) bool {
-		return s.Op == "replace" && s.Path == remedy.ReclaimPolicy && s.Value != "Retain"
-	}) {
+	ref, user := "", graph.Resource{}
+	for _, s := range steps {
+		switch {
+		case s.Op != "replace" || s.Value == "Retain":
+		case s.Path == remedy.ReclaimPolicy:
+			ref, user = "claimRef", graph.Resource{GroupVersionResource: evidence.Claims, Kind: "PersistentVolumeClaim", Namespaced: true}
+		case s.Path == remedy.DeletionPolicy && volume.GetKind() == "VolumeSnapshotContent":
+			of := volume.GroupVersionKind().GroupVersion().WithResource("volumesnapshots")
+			ref, user = "volumeSnapshotRef", graph.Resource{GroupVersionResource: of, Kind: "VolumeSnapshot", Namespaced: true}
+		}
+	}
+	if ref == "" {
 		return false
 	}
 	field := func(path ...string) string { return evidence.Nested(volume, path...) }
-	claim, err := w.Read(ctx, graph.Identity{
-		Resource:  graph.Resource{GroupVersionResource: evidence.Claims, Kind: "PersistentVolumeClaim", Namespaced: true},
-		Namespace: field("spec", "claimRef", "namespace"), Name: field("spec", "claimRef", "name"),
-	})
-	return err != nil || volume.GetDeletionTimestamp() != nil || field("status", "phase") != "Bound" ||
-		string(claim.GetUID()) != field("spec", "claimRef", "uid") || !w.stays(ctx, claim)
+	claim, err := w.Read(ctx, graph.Identity{Resource: user, Namespace: field("spec", ref, "namespace"), Name: field("spec", ref, "name")})
+	return err != nil || volume.GetDeletionTimestamp() != nil || ref == "claimRef" && field("status", "phase") != "Bound" ||
+		string(claim.GetUID()) != field("spec", ref, "uid") || !w.stays(ctx, claim)
 }
 
 // stays reports whether an object is known to stay: neither it nor its namespace is being deleted, and no owner of it is, or is gone.

@@ -33,7 +33,7 @@ import (
 func thing(resource, name string) graph.Identity {
 	kinds := map[string]string{"configmaps": "ConfigMap", "guards": "Guard", "pods": "Pod", "secrets": "Secret", "persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "namespaces": "Namespace"}
 	id := graph.Identity{Resource: graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: resource}, Kind: kinds[resource]}, Name: name, UID: types.UID("uid-" + name)}
-	if id.Resource.Namespaced = !slices.Contains([]string{"guards", "persistentvolumes", "namespaces"}, resource); id.Resource.Namespaced {
+	if id.Resource.Namespaced = !slices.Contains([]string{"guards", "persistentvolumes", "namespaces", "volumesnapshotcontents"}, resource); id.Resource.Namespaced {
 		id.Namespace = "s"
 	}
 	return id
@@ -392,6 +392,28 @@ func TestUndoAfterTheAnswer(t *testing.T) {
 	s.Remove(b)
 	if made := w.Undo(t.Context(), recorded, &agreed[0]); made.Status != change.Skipped || len(s.Object(a).GetOwnerReferences()) > 0 {
 		t.Errorf("%s, %v: %v", made.Status, s.Object(a).GetOwnerReferences(), made.Err)
+	}
+}
+
+// The policy of the content of a snapshot is put back only while the snapshot is there.
+func TestUndoDeletionPolicy(t *testing.T) {
+	for left, want := range map[bool]change.Obstacle{true: "", false: change.Destroys} {
+		content, snapshot := thing("volumesnapshotcontents", "v"), thing("volumesnapshots", "s")
+		s := testapi.New()
+		s.Put(thing("namespaces", "s"), map[string]any{})
+		s.Put(content, object(t, `{"apiVersion":"v1","kind":"VolumeSnapshotContent","spec":{"deletionPolicy":"Delete","volumeSnapshotRef":{"namespace":"s","name":"s","uid":"uid-s"}}}`))
+		if left {
+			s.Put(snapshot, object(t, `{"metadata":{"namespace":"s"}}`))
+		}
+		w := writing(t, s)
+		w.Make(t.Context(), &change.Change{Op: remedy.RetainOf(content, "Delete")}, s.Object(content))
+		recorded, err := change.ReadJournal(w.Journal.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := recorded.Undo(t.Context(), &w); len(all) != 1 || all[0].Obstacle != want {
+			t.Errorf("%t: %+v", left, all)
+		}
 	}
 }
 

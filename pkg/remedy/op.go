@@ -149,10 +149,17 @@ func ScaleOf(id graph.Identity, r Replicas) Op {
 // ReclaimPolicy is where a volume has its reclaim policy.
 const ReclaimPolicy = "/spec/persistentVolumeReclaimPolicy"
 
-// RetainOf keeps a volume with its data, which its policy would destroy with its claim.
+// DeletionPolicy is where the content of a VolumeSnapshot has its policy.
+const DeletionPolicy = "/spec/deletionPolicy"
+
+// RetainOf keeps a volume with its data, which its policy would destroy with its claim, or the content of a VolumeSnapshot.
 func RetainOf(volume graph.Identity, policy string) Op {
-	op := PatchOf(volume, Test(ReclaimPolicy, policy), Replace(ReclaimPolicy, "Retain"))
-	back := PatchOf(volume, Test(ReclaimPolicy, "Retain"), Replace(ReclaimPolicy, policy))
+	path := ReclaimPolicy
+	if volume.Resource.Resource == "volumesnapshotcontents" {
+		path = DeletionPolicy
+	}
+	op := PatchOf(volume, Test(path, policy), Replace(path, "Retain"))
+	back := PatchOf(volume, Test(path, "Retain"), Replace(path, policy))
 	op.Back = &back
 	return op
 }
@@ -238,7 +245,7 @@ func (o *Op) Reaches() bool {
 		return o.Object.Resource.Group == "admissionregistration.k8s.io" || o.Object.Resource.Group == "apiregistration.k8s.io"
 	case Patch:
 		return slices.ContainsFunc(o.Patch, func(s Step) bool {
-			return s.Op != "test" && s.Path != ReclaimPolicy && !listed().MatchString(s.Path)
+			return s.Op != "test" && s.Path != ReclaimPolicy && s.Path != DeletionPolicy && !listed().MatchString(s.Path)
 		})
 	case Finalize, Collect, Untaint:
 		return false

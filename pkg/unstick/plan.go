@@ -53,6 +53,8 @@ type Stake struct {
 	// driver deletes the storage; waits: it has to. leaves: the volume is being deleted itself.
 	driver        string
 	waits, leaves bool
+	// copy: it is the content of a VolumeSnapshot, and the claim is that.
+	copy bool
 	// ends: it goes with whatever is freed in its namespace. open: whether it goes is not known, as an owner or its namespace could not
 	// be read.
 	ends, open bool

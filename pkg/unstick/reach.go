@@ -217,5 +217,7 @@ func (l *Look) storage(c *explain.Cause) func(*Stake) bool {
 		}
 	}
 	drivers.Delete("")
-	return func(s *Stake) bool { return s.Volume.Name == "" || len(drivers) == 0 || drivers.Has(s.driver) }
+	return func(s *Stake) bool {
+		return s.copy || s.Volume.Name == "" || len(drivers) == 0 || drivers.Has(s.driver)
+	}
 }

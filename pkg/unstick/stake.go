@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -27,6 +28,7 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	l.Unlisted = slices.DeleteFunc(l.Parts(), func(p graph.Part) bool { return !l.unlisted(p) })
 	claims := l.claims()
 	starts := slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool { return c.Verdict == explain.Stuck && l.stores(c) })
+	l.findCopies(ctx, cluster)
 	if len(claims) == 0 && !starts {
 		return
 	}
@@ -49,6 +51,39 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	}
 	graph.SortByIdentity(l.Stakes, func(s *Stake) graph.Identity { return s.Volume })
 }
+
+// findCopies adds the contents of the VolumeSnapshots that are being deleted, or are in a namespace that is: their policy may have the driver
+// delete the snapshot behind them.
+func (l *Look) findCopies(ctx context.Context, cluster evidence.Cluster) {
+	ending := l.ending()
+	going, version := map[types.UID]graph.Node{}, ""
+	for n := range l.Graph.Nodes() {
+		r := n.Resource()
+		if ends, _ := ending(n.Namespace()); !n.Virtual() && r.Group == snapshotGroup && r.GroupResource().Resource == "volumesnapshots" && (ends || n.BeingDeleted()) {
+			going[n.UID()], version = n, r.Version
+		}
+	}
+	if len(going) == 0 {
+		return
+	}
+	contents, err := cluster.List(ctx, schema.GroupVersionResource{Group: snapshotGroup, Version: version, Resource: "volumesnapshotcontents"}, "")
+	if err != nil {
+		l.Stakes = append(l.Stakes, Stake{waits: true, copy: true})
+	}
+	for i := range contents {
+		c := &contents[i]
+		n, goes := going[types.UID(evidence.Nested(c, "spec", "volumeSnapshotRef", "uid"))]
+		if policy := evidence.Nested(c, "spec", "deletionPolicy"); policy == "Delete" && goes {
+			l.Stakes = append(l.Stakes, Stake{
+				Volume: evidence.IdentityOf(schema.GroupVersionResource{Group: snapshotGroup, Version: version, Resource: "volumesnapshotcontents"}, "VolumeSnapshotContent", c),
+				policy: policy, Namespace: n.Namespace(), claim: n, ends: true, copy: true,
+				driver: evidence.Nested(c, "spec", "driver"), leaves: c.GetDeletionTimestamp() != nil,
+			})
+		}
+	}
+}
+
+const snapshotGroup = "snapshot.storage.k8s.io"
 
 // claims are those that go with something, by their UIDs, as stakes without a volume.
 func (l *Look) claims() map[types.UID]Stake {
@@ -287,6 +322,8 @@ func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
 			return true
 		case s.Namespace == "":
 			return false
+		case s.copy:
+			return after.set.Has(s.claim)
 		case s.ends && (everywhere || namespaces.Has(s.Namespace)):
 			return true
 		}

@@ -34,8 +34,16 @@ type volumes struct {
 	err  error
 }
 
-func (v volumes) List(context.Context, schema.GroupVersionResource, string) ([]unstructured.Unstructured, error) {
+func (v volumes) List(_ context.Context, resource schema.GroupVersionResource, _ string) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
+	if resource.Resource == "volumesnapshotcontents" {
+		for _, name := range []string{"snap", "snap2", "other"} {
+			o := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"deletionPolicy": "Delete", "volumeSnapshotRef": map[string]any{"uid": "uid-" + name}}}}
+			o.SetName("content-of-" + name)
+			all = append(all, o)
+		}
+		return all, v.err
+	}
 	for _, word := range strings.Fields(v.text + " volume=Delete,Bound,a") {
 		name, rest, _ := strings.Cut(word, "=")
 		parts := strings.Split(rest, ",")
@@ -57,6 +65,7 @@ func (v volumes) List(context.Context, schema.GroupVersionResource, string) ([]u
 var kinds = map[string]*graph.Resource{
 	"claim": {GroupVersionResource: evidence.Claims, Kind: "PersistentVolumeClaim", Namespaced: true},
 	"cm":    {GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true},
+	"snap":  {GroupVersionResource: schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}, Kind: "VolumeSnapshot", Namespaced: true},
 	"set":   {GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, Kind: "StatefulSet", Namespaced: true},
 	"cr":    {GroupVersionResource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true},
 	"root":  {GroupVersionResource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "roots"}, Kind: "Root"},
@@ -212,6 +221,10 @@ func TestReach(t *testing.T) {
 		"a volume of another driver":                   {world: "cr!", volumes: "v=Delete,Released,b", driver: "a", want: free},
 		"a volume that is bound":                       {world: "cr!", volumes: "v=Delete,Bound,a", driver: "a", want: free},
 		"a claim whose driver is not known":            {world: "claim!", volumes: "v=Delete,Released,b", want: "1: volume safe, then start it"},
+		"a snapshot":                                   {world: "snap!", want: "1: content-of-snap safe, then start it"},
+		"a snapshot elsewhere":                         {world: "cr! t:snap2!", want: "1: content-of-snap2 safe, then start it", wantLets: "t/snap2"},
+		"a snapshot of another controller":             {world: "cr! t:snap%", want: free},
+		"contents of snapshots could not be read":      {world: "snap!", err: errors.New("no"), want: unsure},
 		"volumes of a driver could not be read":        {world: "cr!", driver: "a", err: errors.New("no"), want: unsure},
 	} {
 		l := starting(owned(test.world, test.but...))
