@@ -199,8 +199,8 @@ var liveness = map[string]string{
 // finalizer "controller of FINALIZER", "not found".
 func controllerState(c *explain.Controller) (label, text string) {
 	state := cmp.Or(liveness[c.Liveness], c.Liveness)
-	if of, unnamed := strings.CutPrefix(c.Name.String(), "the controller of "); unnamed {
-		return "controller of " + of, state
+	if at, of := c.Name.Find(controllers.ControllerOf); at == 0 {
+		return "controller of " + fmt.Sprint(of...), state
 	}
 	return "controller", c.Name.String() + " (" + state + ")"
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -290,23 +291,31 @@ func (f *Finder) helper(n graph.Node, s *Search) *Candidate {
 }
 
 // Whose names the controller for a sentence.
-func (s *Search) Whose() string { return Whose(s.Finalizer, s.Known) }
+func (s *Search) Whose() say.Text { return Whose(s.Finalizer, s.Known) }
 
 // Whose names the controller of a finalizer of which the catalogue has these entries, with an
 // article where it is no name of a product.
-func Whose(finalizer string, known []finalizers.Match) string {
+func Whose(finalizer string, known []finalizers.Match) say.Text {
 	if len(known) == 0 {
-		return "the controller of " + finalizer
+		return say.Of(ControllerOf, finalizer)
 	}
 	m := known[0]
 	name := strings.TrimPrefix(strings.TrimPrefix(cmp.Or(m.Controller, "controller"), "an "), "the ")
 	switch {
 	case strings.EqualFold(name, m.Product):
-		return m.Product
+		return say.Plain(m.Product)
 	case strings.Contains(strings.ToLower(name), strings.ToLower(m.Product)), strings.HasPrefix(m.Product, name):
-		return "the " + name
+		return called(name)
 	}
-	return "the " + name + " of " + m.Product
+	return called(name + " of " + m.Product)
+}
+
+// called is a controller by what the catalogue calls it.
+func called(controller string) say.Text {
+	if of, unnamed := strings.CutPrefix(controller, "controller of "); unnamed {
+		return say.Of(ControllerOf, of)
+	}
+	return say.Of(theController, controller)
 }
 
 // Operator names what serves more than one finalizer: the controller of a product, or whoever serves the

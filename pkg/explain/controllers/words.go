@@ -2,12 +2,18 @@
 
 package controllers
 
+import "github.com/kubectl-gc/kubectl-gc/internal/say"
+
 // All that is said of controllers, of how they stand and of what points at them. The reader of a State knows the
 // controller: "it" is the workload.
 
 // Which one is the controller.
 
 const (
+	// ControllerOf is of a controller that has no other name than that of what it serves.
+	ControllerOf  say.Word = "the controller of %s"
+	theController say.Word = "the %s"
+
 	misplacedCandidate    = "its controller is not where the catalogue of finalizers expects it, and it is not certain that it is %s (%s), which is allowed to change the object"
 	unnamedCandidate      = "the object names the implementation that must remove it, but nothing shows that this is %s (%s), which is allowed to change the object"
 	besidesCandidate      = "a user set it, and it is not certain that %s (%s), which sets its finalizers itself, removes it"

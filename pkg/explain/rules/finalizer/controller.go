@@ -43,7 +43,7 @@ func (j *judgement) judge(a *controllers.Answer) *finding.Cause {
 
 // actor describes the controller for the report.
 func (j *judgement) actor(c *controllers.Candidate, liveness string) *finding.Controller {
-	actor := &finding.Controller{Name: say.Plain(j.s.Whose()), Liveness: liveness, Known: j.s.Known}
+	actor := &finding.Controller{Name: j.s.Whose(), Liveness: liveness, Known: j.s.Known}
 	if c == nil {
 		return actor
 	}
@@ -63,7 +63,7 @@ func (j *judgement) actor(c *controllers.Candidate, liveness string) *finding.Co
 // working is an object whose controller works; nil stands for one that
 // holds a lease from outside the cluster.
 func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
-	c, name := &finding.Cause{Controller: j.actor(by, controllers.Alive)}, j.s.Whose()
+	c, name := &finding.Cause{Controller: j.actor(by, controllers.Alive)}, j.s.Whose().String()
 	var l *controllers.Workload
 	if by != nil {
 		l, name = by.Workload, by.ID().String()

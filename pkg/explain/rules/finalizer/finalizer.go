@@ -82,7 +82,7 @@ func component(f *rules.Facts, n rules.Mark, list finalizers.Field) (b finding.B
 	}
 	return finding.Blocker{Because: say.Of(MustRemove, name), Cause: &finding.Cause{
 		Kind: finding.FinWorking, At: n.Identity(), Key: n.Key, Shared: true, Verdict: finding.Unknown, Summary: say.Of(NotChecked, name, known[0].WaitsFor),
-		Controller: &finding.Controller{Name: say.Plain(name), Liveness: controllers.Alive, Evidence: []finding.Fact{m.Shows}, Known: known[:1]},
+		Controller: &finding.Controller{Name: name, Liveness: controllers.Alive, Evidence: []finding.Fact{m.Shows}, Known: known[:1]},
 		Evidence:   []finding.Fact{finding.Field(n.Node, string(list), n.Key)},
 	}}, true
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -44,7 +45,7 @@ func LoadBalancer(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	c := &finding.Cause{Kind: finding.SvcLb, At: n.Identity(), Controller: by}
 	state := evidence.LeaseUnread
 	if class := evidence.Nested(full, "spec", "loadBalancerClass"); class != "" {
-		by.Name = say.Of(ClassController, class)
+		by.Name = say.Of(controllers.ControllerOf, say.Of(ClassOf, class))
 		c.Evidence = append(c.Evidence, finding.Field(n.Node, "spec.loadBalancerClass", class))
 	} else {
 		state = cloudManager(f, by)

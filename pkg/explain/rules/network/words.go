@@ -10,7 +10,7 @@ const (
 	BalancerUndone  say.Word = "%s has not deleted its load balancer"
 	BalancerFails   say.Word = "%s fails to delete its load balancer"
 	CloudController say.Word = "the service controller of the cloud-controller-manager"
-	ClassController say.Word = "the controller of the load balancer class %s"
+	ClassOf         say.Word = "the load balancer class %s"
 	RepairCloud     say.Word = "see its events: repair the controller, or give it the rights and the quota that its messages name; it then deletes the load balancer"
 	LostBalancer    say.Word = "the load balancer with its address and firewall rules, which the provider keeps billing unless it was deleted there"
 	AddressesUsed   say.Word = "addresses in it are in use"
