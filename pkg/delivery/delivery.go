@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The types of the tools' own objects.
+// The types of the tools' own objects, of which controllers delete what they have deployed.
 var (
 	Kustomizations         = schema.GroupResource{Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations"}
 	HelmReleases           = schema.GroupResource{Group: "helm.toolkit.fluxcd.io", Resource: "helmreleases"}
