@@ -43,9 +43,10 @@ metadata: {name: web-0, namespace: default}
 spec: {containers: [{name: web, image: registry.example.com/web}]}
 `
 
-// exampleTypes are those of Flux and Argo CD in the examples.
+// exampleTypes are those of Flux, Argo CD and the Operator Lifecycle Manager in the examples.
 var exampleTypes = definitionOf("kustomize.toolkit.fluxcd.io", "v1", "kustomization", "Kustomization") + definitionOf("helm.toolkit.fluxcd.io", "v2", "helmrelease", "HelmRelease") +
-	definitionOf("argoproj.io", "v1alpha1", "application", "Application")
+	definitionOf("argoproj.io", "v1alpha1", "application", "Application") + definitionOf("operators.coreos.com", "v1alpha1", "subscription", "Subscription") +
+	definitionOf("operators.coreos.com", "v1alpha1", "clusterserviceversion", "ClusterServiceVersion")
 
 func definitionOf(group, version, singular, kind string) string {
 	return strings.NewReplacer("GROUP", group, "VERSION", version, "SINGULAR", singular, "KIND", kind).Replace(`---
@@ -72,6 +73,10 @@ const exampleTools = `
 {apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: web, namespace: shop}}
 ---
 {apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {name: shop, namespace: argocd}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: operators}}
+---
+{apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, metadata: {name: cert-manager, namespace: operators}}
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: web, namespace: shop, labels: {applyset.kubernetes.io/id: x}}}
 ---

@@ -23,7 +23,7 @@ func init() { commands["terminal"] = terminal }
 var takenOff = regexp.MustCompile(`[^\n]*\r\x1b\[K`)
 
 // terminal FILE QUESTION KEYS PROGRAM [ARGUMENT...] runs the program on a
-// terminal, presses the keys once the question is there, and writes to the file
+// terminal, presses the keys once the question is there, each line of them when the next question is, and writes to the file
 // what the terminal shows, with the exit code as the last line. ^C in the keys is
 // that key, and ^M is Enter.
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
@@ -43,12 +43,17 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(cmd.Start())
 	_ = tty.Close() // the program has its own
 	shown, buffer := []byte{}, make([]byte, 4096)
-	for asked := false; ; {
+	keys, typed := strings.SplitAfter(strings.NewReplacer("^C", "\x03", "^M", "\r").Replace(args[2]), "\r"), 0
+	for answered := 0; ; {
 		n, err := screen.Read(buffer)
 		shown = append(shown, buffer[:n]...)
-		if !asked && bytes.Contains(shown, []byte(args[1])) {
-			asked = true
-			_, err = screen.WriteString(strings.NewReplacer("^C", "\x03", "^M", "\r").Replace(args[2]))
+		asked := bytes.Contains(shown, []byte(args[1]))
+		if typed > 0 { // the next question
+			asked = bytes.HasSuffix(shown[answered:], []byte(": "))
+		}
+		if asked && typed < len(keys) {
+			_, err = screen.WriteString(keys[typed])
+			typed, answered = typed+1, len(shown)
 		}
 		if err != nil {
 			break // the program has closed the terminal
