@@ -61,9 +61,9 @@ func Join(separator string, texts ...Text) Text {
 	var joined Text
 	for _, t := range texts {
 		if !joined.IsZero() && !t.IsZero() {
-			joined = joined.Then(Plain(separator))
+			joined.parts = append(joined.parts, Plain(separator).parts...)
 		}
-		joined = joined.Then(t)
+		joined.parts = append(joined.parts, t.parts...)
 	}
 	return joined
 }

@@ -3,7 +3,6 @@
 package simulator
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -136,12 +135,14 @@ func (x *fates) fate(o *graph.Object, gone bool) Fate {
 // when one of the waits surely does not end.
 func unknowns(waits []Wait) []say.Text {
 	var reasons []say.Text
+	seen := map[string]bool{} // there may be a million
 	for _, w := range waits {
 		switch {
 		case w.isCallers():
 		case w.Unknown.IsZero():
 			return nil
-		case !slices.ContainsFunc(reasons, w.Unknown.Equal):
+		case !seen[w.Unknown.String()]:
+			seen[w.Unknown.String()] = true
 			reasons = append(reasons, w.Unknown)
 		}
 	}
