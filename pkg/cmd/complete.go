@@ -66,7 +66,9 @@ func (g *globals) completeOne(of func(context.Context, *session) []string) cobra
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return g.complete(cmd, func(ctx context.Context, s *session) completed { return completed{values: matching(of(ctx, s), nil, word)} })
+		return g.complete(cmd, func(ctx context.Context, s *session) completed {
+			return completed{values: matching(of(ctx, s), nil, word)}
+		})
 	}
 }
 

@@ -49,11 +49,11 @@ const uninstallHelmExample = `  # What Helm takes away and leaves hanging
 func newUninstallHelm(g *globals) *cobra.Command {
 	o := &helmOptions{uninstallOptions{globals: g}, releases{globals: g}}
 	cmd := &cobra.Command{
-		Use:               "helm RELEASE [-f MANIFEST]",
-		Short:             "Show what helm uninstall deletes and leaves hanging",
-		Long:              uninstallHelmLong,
-		Example:           g.example(uninstallHelmExample),
-		RunE:              runs(o, &o.args),
+		Use:     "helm RELEASE [-f MANIFEST]",
+		Short:   "Show what helm uninstall deletes and leaves hanging",
+		Long:    uninstallHelmLong,
+		Example: g.example(uninstallHelmExample),
+		RunE:    runs(o, &o.args),
 		ValidArgsFunction: g.completeOne(func(ctx context.Context, s *session) []string {
 			var records []string
 			for _, secret := range s.firstPage(ctx, "secrets") {
