@@ -273,29 +273,28 @@ func (w *Writer) owner(ctx context.Context, namespace string, reference any) (Ob
 // destroys reports whether steps put a policy back by which data is destroyed at once, or soon: that of a volume whose claim does not use
 // it any more, or goes (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume), or that of the content of a VolumeSnapshot.
 func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unstructured.Unstructured) bool {
-	ref, user := "", graph.Resource{}
+	ref, user := "", schema.GroupVersionResource{}
 	for _, s := range steps {
 		switch {
 		case s.Op != "replace" || s.Value == "Retain":
 		case s.Path == remedy.ReclaimPolicy:
-			ref, user = "claimRef", graph.Resource{GroupVersionResource: evidence.Claims, Kind: "PersistentVolumeClaim", Namespaced: true}
+			ref, user = "claimRef", evidence.Claims
 		case s.Path == remedy.DeletionPolicy && volume.GetKind() == "VolumeSnapshotContent":
-			of := volume.GroupVersionKind().GroupVersion().WithResource("volumesnapshots")
-			ref, user = "volumeSnapshotRef", graph.Resource{GroupVersionResource: of, Kind: "VolumeSnapshot", Namespaced: true}
+			ref, user = "volumeSnapshotRef", volume.GroupVersionKind().GroupVersion().WithResource(evidence.Snapshots.Resource)
 		}
 	}
 	if ref == "" {
 		return false
 	}
 	field := func(path ...string) string { return evidence.Nested(volume, path...) }
-	claim, err := w.Read(ctx, graph.Identity{Resource: user, Namespace: field("spec", ref, "namespace"), Name: field("spec", ref, "name")})
+	claim, err := w.Read(ctx, evidence.Identity(user, field("spec", ref, "namespace"), field("spec", ref, "name")))
 	return err != nil || volume.GetDeletionTimestamp() != nil || ref == "claimRef" && field("status", "phase") != "Bound" ||
 		string(claim.GetUID()) != field("spec", ref, "uid") || !w.stays(ctx, claim)
 }
 
 // stays reports whether an object is known to stay: neither it nor its namespace is being deleted, and no owner of it is, or is gone.
 func (w *Writer) stays(ctx context.Context, o *unstructured.Unstructured) bool {
-	namespace, err := w.Read(ctx, graph.Identity{Resource: graph.Resource{GroupVersionResource: evidence.Namespaces, Kind: "Namespace"}, Name: o.GetNamespace()})
+	namespace, err := w.Read(ctx, evidence.Identity(evidence.Namespaces, "", o.GetNamespace()))
 	if err != nil || namespace.GetDeletionTimestamp() != nil || o.GetDeletionTimestamp() != nil {
 		return false
 	}

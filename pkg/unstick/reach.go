@@ -82,20 +82,28 @@ func (l *Look) unlisted(p graph.Part) bool {
 // waiting says how to tell what waits for a cause: by its finalizers, where a controller has to remove these, or else by its type.
 type waiting struct {
 	finalizers sets.Set[string]
+	domains    sets.Set[string] // of the finalizers
 	types      sets.Set[schema.GroupResource]
+}
+
+func (w waiting) insert(finalizers ...string) {
+	w.finalizers.Insert(finalizers...)
+	for _, f := range finalizers {
+		if domain, _, qualified := strings.Cut(f, "/"); qualified && domain != "kubernetes.io" {
+			w.domains.Insert(domain)
+		}
+	}
 }
 
 // removes reports whether who removes the finalizers removes another, too: that, or one of the same domain, unless that is Kubernetes'.
 func (w waiting) removes(finalizer string) bool {
 	domain, _, qualified := strings.Cut(finalizer, "/")
-	return w.finalizers.Has(finalizer) || qualified && domain != "kubernetes.io" && slices.ContainsFunc(w.finalizers.UnsortedList(), func(f string) bool {
-		return strings.HasPrefix(f, domain+"/")
-	})
+	return w.finalizers.Has(finalizer) || qualified && w.domains.Has(domain)
 }
 
 // waiting finds that out from the objects that the cause blocks directly.
 func (l *Look) waiting(c *explain.Cause) waiting {
-	w := waiting{sets.New[string](), sets.New[schema.GroupResource]()}
+	w := waiting{sets.New[string](), sets.New[string](), sets.New[schema.GroupResource]()}
 	for o := range l.Report.Blocked(c) {
 		for _, f := range o.Findings {
 			link := explain.Link{Object: o.Object}
@@ -111,9 +119,9 @@ func (l *Look) waiting(c *explain.Cause) waiting {
 			}
 			w.types.Insert(n.Resource().GroupResource())
 			if link.Finalizer != "" {
-				w.finalizers.Insert(link.Finalizer)
+				w.insert(link.Finalizer)
 			} else if c.Controller != nil {
-				w.finalizers.Insert(slices.DeleteFunc(slices.Clone(n.Finalizers()), ofControlPlane)...)
+				w.insert(slices.DeleteFunc(slices.Clone(n.Finalizers()), ofControlPlane)...)
 			}
 		}
 	}
@@ -199,7 +207,7 @@ func (l *Look) stores(c *explain.Cause) bool {
 	return c.Driver != "" || slices.ContainsFunc(l.frees(c, nil), func(n graph.Node) bool {
 		of := n.Resource().GroupResource()
 		return of == evidence.Claims.GroupResource() || of == evidence.Volumes.GroupResource() ||
-			of.Group == "storage.k8s.io" || of.Group == "snapshot.storage.k8s.io"
+			of.Group == "storage.k8s.io" || of.Group == evidence.Snapshots.Group
 	})
 }
 

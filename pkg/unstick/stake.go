@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -59,14 +58,15 @@ func (l *Look) findCopies(ctx context.Context, cluster evidence.Cluster) {
 	going, version := map[types.UID]graph.Node{}, ""
 	for n := range l.Graph.Nodes() {
 		r := n.Resource()
-		if ends, _ := ending(n.Namespace()); !n.Virtual() && r.Group == snapshotGroup && r.GroupResource().Resource == "volumesnapshots" && (ends || n.BeingDeleted()) {
+		if ends, _ := ending(n.Namespace()); !n.Virtual() && r.GroupResource() == evidence.Snapshots && (ends || n.BeingDeleted()) {
 			going[n.UID()], version = n, r.Version
 		}
 	}
 	if len(going) == 0 {
 		return
 	}
-	contents, err := cluster.List(ctx, schema.GroupVersionResource{Group: snapshotGroup, Version: version, Resource: "volumesnapshotcontents"}, "")
+	resource := evidence.SnapshotContents.WithVersion(version)
+	contents, err := cluster.List(ctx, resource, "")
 	if err != nil {
 		l.Stakes = append(l.Stakes, Stake{waits: true, copy: true})
 	}
@@ -75,15 +75,13 @@ func (l *Look) findCopies(ctx context.Context, cluster evidence.Cluster) {
 		n, goes := going[types.UID(evidence.Nested(c, "spec", "volumeSnapshotRef", "uid"))]
 		if policy := evidence.Nested(c, "spec", "deletionPolicy"); policy == "Delete" && goes {
 			l.Stakes = append(l.Stakes, Stake{
-				Volume: evidence.IdentityOf(schema.GroupVersionResource{Group: snapshotGroup, Version: version, Resource: "volumesnapshotcontents"}, "VolumeSnapshotContent", c),
-				policy: policy, Namespace: n.Namespace(), claim: n, ends: true, copy: true,
+				Volume: evidence.IdentityOf(resource, "VolumeSnapshotContent", c),
+				policy: policy, Namespace: n.Namespace(), claim: n, copy: true,
 				driver: evidence.Nested(c, "spec", "driver"), leaves: c.GetDeletionTimestamp() != nil,
 			})
 		}
 	}
 }
-
-const snapshotGroup = "snapshot.storage.k8s.io"
 
 // claims are those that go with something, by their UIDs, as stakes without a volume.
 func (l *Look) claims() map[types.UID]Stake {

@@ -36,6 +36,12 @@ var (
 	AdmissionPolicies   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
 )
 
+// VolumeSnapshots and their contents (kubernetes-csi/external-snapshotter), whatever version is served.
+var (
+	Snapshots        = schema.GroupResource{Group: "snapshot.storage.k8s.io", Resource: "volumesnapshots"}
+	SnapshotContents = schema.GroupResource{Group: "snapshot.storage.k8s.io", Resource: "volumesnapshotcontents"}
+)
+
 var kinds = map[schema.GroupVersionResource]string{
 	Pods: "Pod", Nodes: "Node", Services: "Service", Namespaces: "Namespace", Claims: "PersistentVolumeClaim", Leases: "Lease",
 	ServiceAccounts: "ServiceAccount", APIServices: "APIService", CRDs: "CustomResourceDefinition", AdmissionPolicies: "ValidatingAdmissionPolicy", ClusterRoleBindings: "ClusterRoleBinding",

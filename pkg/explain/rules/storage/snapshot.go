@@ -19,13 +19,6 @@ import (
 // Snapshots, copies and classes of volumes: kubernetes-csi/external-snapshotter and
 // external-provisioner, pkg/controller/volume/vacprotection.
 
-const snapshotGroup = "snapshot.storage.k8s.io"
-
-var (
-	snapshots        = schema.GroupResource{Group: snapshotGroup, Resource: "volumesnapshots"}
-	snapshotContents = schema.GroupResource{Group: snapshotGroup, Resource: "volumesnapshotcontents"}
-)
-
 // copying is a snapshot or a copy that is not complete. It blocks its source until its controller has completed it.
 func copying(f *rules.Facts, kind finding.Kind, n graph.Node, user *unstructured.Unstructured, at graph.Identity, summary say.Text, path string) *finding.Cause {
 	c := &finding.Cause{
@@ -61,13 +54,13 @@ func filledBy(f *rules.Facts, c *finding.Cause, n graph.Node, claim *unstructure
 
 // SnapshotSource is a claim of which snapshots are being taken.
 func SnapshotSource(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
-	resource, served := f.Served(snapshots)
+	resource, served := f.Served(evidence.Snapshots)
 	if !served {
 		return nil, false
 	}
 	list, err := f.List(resource, n.Namespace())
 	if err != nil {
-		return rules.Unread(n.Node, say.Of(MightBeSnapshotted), snapshots.String(), err), true
+		return rules.Unread(n.Node, say.Of(MightBeSnapshotted), evidence.Snapshots.String(), err), true
 	}
 	var blockers []finding.Blocker
 	for i := range list {
@@ -127,7 +120,7 @@ func SnapshotContent(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		return nil, false
 	}
 	name := evidence.Nested(full, "status", "boundVolumeSnapshotContentName")
-	resource, served := f.Served(snapshotContents)
+	resource, served := f.Served(evidence.SnapshotContents)
 	if name == "" || !served {
 		return nil, false
 	}
