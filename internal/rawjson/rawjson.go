@@ -3,7 +3,10 @@
 // Package rawjson finds its way in JSON without decoding it. Of a text that is not valid it may find anything, but it ends.
 package rawjson
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // Field returns the value of a field of an object, nil when there is none.
 func Field(object []byte, name string) (found []byte) {
@@ -47,6 +50,18 @@ func Elements(list []byte, each func(value []byte)) {
 			return
 		}
 	}
+}
+
+// String returns what a string says, which is empty for any other value.
+func String(value []byte) (text string) {
+	switch {
+	case len(value) < 2 || value[0] != '"':
+	case bytes.IndexByte(value, '\\') < 0:
+		text = string(value[1 : len(value)-1])
+	default:
+		_ = json.Unmarshal(value, &text) // of one that is not valid, nothing
+	}
+	return text
 }
 
 // IsObject reports whether a value is an object.

@@ -37,6 +37,15 @@ func encoded(t *rapid.T, value any) []byte {
 	return text
 }
 
+// A string says what decoding it says.
+func TestString(t *testing.T) {
+	for text, want := range map[string]string{`"a"`: "a", `"a\u0026b\"c"`: `a&b"c`, `""`: "", `1`: "", `"`: "", `{"a":1}`: "", ``: ""} {
+		if got := rawjson.String([]byte(text)); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // What is found is what decoding finds, by a stream as well, however it comes in.
 func TestFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,16 +103,15 @@ func (s *saver) row(resource *graph.Resource, table *metav1.Table, object stdjso
 // objectOf is of an entry what is noted of it: who it is, whether it is being deleted, and whose it is.
 func objectOf(resource *graph.Resource, e *offline.Entry) (*graph.Object, error) {
 	metadata, o := rawjson.Field(e.Object, "metadata"), &graph.Object{Resource: resource}
-	text := func(value []byte) string { return strings.Clone(rawjson.Said(value)) }
 	var err error
 	rawjson.Fields(metadata, func(name, value []byte) {
 		switch string(name) {
 		case "name":
-			o.Name = text(value)
+			o.Name = rawjson.String(value)
 		case "namespace":
-			o.Namespace = text(value)
+			o.Namespace = rawjson.String(value)
 		case "uid":
-			o.UID = types.UID(text(value))
+			o.UID = types.UID(rawjson.String(value))
 		case "deletionTimestamp":
 			err = cmp.Or(err, json.Unmarshal(value, &o.DeletionTimestamp))
 		case "ownerReferences":
