@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -66,25 +65,6 @@ func (j *journaling) reach(ctx context.Context, dryRun bool) error {
 	return nil
 }
 
-// asked is a command line without what proves who the user is.
-func asked(argv []string) []string {
-	var words []string
-	secret := false
-	for _, word := range argv {
-		name, _, valued := strings.Cut(word, "=")
-		switch hide := name == "--token" || name == "--password"; {
-		case secret:
-			word, secret = "...", false
-		case hide && valued:
-			word = name + "=..."
-		case hide:
-			secret = true
-		}
-		words = append(words, word)
-	}
-	return words
-}
-
 // writer makes changes of single objects, which are kept in the journal.
 func (j *journaling) writer(journal *change.Journal) change.Writer {
 	return change.Writer{Read: j.sender.Read, Do: j.sender.Do, Resource: j.resource, Journal: journal, Wait: wait, Now: time.Now}
@@ -129,7 +109,7 @@ func (j *journaling) begin(header change.Header) (*change.Journal, error) {
 	if err != nil || base == "" {
 		return nil, withoutBackup(err)
 	}
-	header.Started, header.Asked, header.Where = time.Now().UTC(), asked(j.g.argv), *j.g.where
+	header.Started, header.Asked, header.Where = time.Now().UTC(), wordsOf(j.g.ran, j.g.ranWith, nil), *j.g.where
 	journal, err := change.NewJournal(base, header)
 	if err != nil {
 		return nil, withoutBackup(err)
