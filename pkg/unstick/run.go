@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -394,9 +395,9 @@ func (r *run) beating(ctx context.Context, op *remedy.Op, before *version) *vers
 func timeless(object *unstructured.Unstructured) any {
 	copied := object.DeepCopy()
 	copied.SetResourceVersion("")
-	since := sets.New[string]()
+	since, asked := sets.New[string](), evidence.RequestedBy(object.GetDeletionTimestamp(), object.GetDeletionGracePeriodSeconds())
 	for _, entry := range object.GetManagedFields() {
-		if deleted := object.GetDeletionTimestamp(); deleted != nil && entry.Time != nil && !entry.Time.Before(deleted) {
+		if entry.Time != nil && entry.Time.After(asked) {
 			since.Insert(entry.Manager)
 		}
 	}

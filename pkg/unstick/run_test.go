@@ -138,6 +138,19 @@ func TestChanged(t *testing.T) {
 			w.objects["a"].SetResourceVersion(fmt.Sprint("2", n))
 			w.objects["a"].Object["status"] = map[string]any{"phase": fmt.Sprint("draining ", n)}
 		}, "", "Skipped patch a, Skipped patch a, Skipped patch a, Skipped patch a, Skipped patch a"},
+		"the time, by somebody who had not written since the deletion": {func(w *world, n int) {
+			o := w.objects["a"]
+			o.SetResourceVersion(fmt.Sprint("2", n))
+			o.SetAnnotations(map[string]string{"last-sync": time.Now().Format(time.RFC3339)})
+			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: fmt.Sprint("controller-", n), Time: new(metav1.NewTime(time.Now().Add(time.Minute)))}})
+		}, "", "Skipped patch a, Skipped patch a, Skipped patch a, Skipped patch a, Skipped patch a"},
+		"the time, by somebody who had": {func(w *world, n int) {
+			if o := w.objects["a"]; o != nil {
+				o.SetResourceVersion(fmt.Sprint("2", n))
+				o.SetAnnotations(map[string]string{"last-sync": time.Now().Format(time.RFC3339)})
+				o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "controller", Time: new(metav1.NewTime(time.Now().Add(time.Minute)))}})
+			}
+		}, "patch a", "Skipped patch a, Done patch a"},
 		"its labels at each look": {func(w *world, n int) {
 			w.objects["a"].SetResourceVersion(fmt.Sprint("2", n))
 			w.objects["a"].SetLabels(map[string]string{"n": fmt.Sprint(n)})

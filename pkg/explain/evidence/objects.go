@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,17 +59,21 @@ func SetsFinalizer(fields []byte, finalizer string) bool {
 	return false
 }
 
-// Requested returns when the object's deletion was asked for: the deletion
-// timestamp of a pod is the end of its grace period.
+// Requested returns when the object's deletion was asked for, as RequestedBy does.
 func Requested(o *graph.Object) time.Time {
-	if !o.BeingDeleted() {
+	return RequestedBy(o.DeletionTimestamp, o.DeletionGracePeriodSeconds)
+}
+
+// RequestedBy returns when a deletion was asked for, by what the object has of it: the deletion timestamp of a pod is the
+// end of its grace period. It is zero for what is not being deleted.
+func RequestedBy(deletion *metav1.Time, grace *int64) time.Time {
+	switch {
+	case deletion == nil:
 		return time.Time{}
+	case grace == nil:
+		return deletion.Time
 	}
-	grace := int64(0)
-	if o.DeletionGracePeriodSeconds != nil {
-		grace = *o.DeletionGracePeriodSeconds
-	}
-	return o.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
+	return deletion.Add(-time.Duration(*grace) * time.Second)
 }
 
 // Field is a fact about a node.
