@@ -137,12 +137,12 @@ func unknowns(waits []Wait) []say.Text {
 	var reasons []say.Text
 	seen := map[string]bool{} // there may be a million
 	for _, w := range waits {
-		switch {
+		switch said := w.Unknown.String(); {
 		case w.isCallers():
 		case w.Unknown.IsZero():
 			return nil
-		case !seen[w.Unknown.String()]:
-			seen[w.Unknown.String()] = true
+		case !seen[said]:
+			seen[said] = true
 			reasons = append(reasons, w.Unknown)
 		}
 	}
