@@ -132,6 +132,9 @@ func (p *play) checkWrite(s *send, v *testapi.Version) {
 			p.fail("%s removes %s from %s: it was not for that", s.client.name, leaf, id.Name)
 		}
 		l.ours[leaf]--
+		if s.client.collects(s.op) && strings.HasPrefix(leaf, `/metadata/finalizers="x/`) {
+			p.fail("%s removes %s from %s", s.client.name, leaf, id.Name)
+		}
 		if planned && strings.HasPrefix(leaf, `/metadata/finalizers="x/`) && text(v.Before, "status", "phase") == "draining" {
 			p.fail("%s removes %s from %s, whose controller is at work", s.client.name, leaf, id.Name)
 		}
@@ -194,8 +197,14 @@ func actionOfOp(op *remedy.Op) string {
 
 // checkCollected checks that the garbage collector's work was agreed to, and is right.
 func (p *play) checkCollected(s *send, v *testapi.Version) {
-	if !s.client.agreedWork[actionOfOp(s.op)] {
+	uid := v.Object().GetUID()
+	switch {
+	case s.client.shown == nil && !s.client.agreedWork[actionOfOp(s.op)]:
 		p.fail("%s does the collector's work on %s: nobody has agreed to %s", s.client.name, v.Object().GetName(), actionOfOp(s.op))
+	case s.client.shown != nil && !s.client.shown[uid] && p.meddled[uid] <= s.looked:
+		p.fail("%s writes to %s, of which its plan does not speak: %s", s.client.name, v.Object().GetName(), actionOfOp(s.op))
+	case s.client.targets[uid] && s.op.Verb == remedy.Delete:
+		return
 	}
 	if s.op.Verb != remedy.Delete || s.late { // no version of a dependent says that its owner is another, for the cluster's garbage collector neither
 		return

@@ -50,6 +50,8 @@ type client struct {
 	agreed, agreedWork map[string]bool
 	named              map[types.UID]bool
 	work               map[*remedy.Op]int // with what had been heard by then
+	// shown is what a plan of delete or collect speaks for, nil for unstick; targets are what it was told to delete.
+	shown, targets map[types.UID]bool
 	// there is what the last look has seen.
 	there map[graph.Identity]*unstructured.Unstructured
 }
@@ -57,7 +59,7 @@ type client struct {
 func (p *play) newClient(name string) *client {
 	c := &client{
 		p: p, name: name, things: &p.script.World, cancel: func() {}, reads: map[graph.Identity]*unstructured.Unstructured{}, readAt: map[graph.Identity]int{}, intents: map[string]intent{},
-		temporary: map[string]remedy.Op{}, agreed: map[string]bool{}, agreedWork: map[string]bool{}, named: map[types.UID]bool{}, work: map[*remedy.Op]int{},
+		temporary: map[string]remedy.Op{}, agreed: map[string]bool{}, agreedWork: map[string]bool{}, named: map[types.UID]bool{}, work: map[*remedy.Op]int{}, targets: map[types.UID]bool{},
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

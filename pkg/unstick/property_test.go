@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -29,6 +30,12 @@ type script struct {
 	World  things
 	Events []event
 	Allow  explain.Risk
+	// Verb is what the first run does, and Rivals what another does: unstick, delete or collect. Targets are the names that delete is given, with the policy,
+	// and Safe is its order.
+	Verb, Rivals string
+	Targets      []string
+	Policy       metav1.DeletionPropagation
+	Safe         bool
 	// Consent is how the plan is agreed to; No is how many questions are answered by yes before one is by no, 0 for all.
 	Consent string
 	No      int
@@ -45,6 +52,7 @@ func (s *script) String() string {
 	for _, o := range w.Objects {
 		fmt.Fprintf(&text, "%s %s deleted=%q finalizers=%v owners=%v blocks=%t volume=%s %s\n", o.kind(), o.Name, o.Deleted, o.Finalizers, o.Owners, o.Blocks, o.Volume, o.Phase)
 	}
+	fmt.Fprintf(&text, "%s, rivals %s, targets %v %s, safe %t\n", s.Verb, s.Rivals, s.Targets, s.Policy, s.Safe)
 	fmt.Fprintf(&text, "allow %s, consent %s, no %d, rival %d, again %t, undo %t\n", s.Allow, s.Consent, s.No, s.Rival, s.Again, s.Undo)
 	for _, e := range s.Events {
 		fmt.Fprintln(&text, e)
@@ -53,14 +61,20 @@ func (s *script) String() string {
 }
 
 var scripts = rapid.Custom(func(t *rapid.T) *script {
-	return &script{
+	s := &script{
 		World: thingsGen.Draw(t, "world"), Events: rapid.SliceOfN(eventGen, 0, 8).Draw(t, "events"),
 		Allow:   rapid.SampledFrom([]explain.Risk{explain.Dangerous, explain.Disruptive, explain.Safe}).Draw(t, "allow"),
 		Consent: rapid.SampledFrom([]string{"ask", "yes", "digest"}).Draw(t, "consent"),
 		No:      rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "no"),
 		Rival:   rapid.SampledFrom([]int{-1, -1, 0, 3, 10}).Draw(t, "rival"),
 		Again:   rapid.Bool().Draw(t, "again"), Undo: rapid.Bool().Draw(t, "undo"),
+		Verb: rapid.SampledFrom([]string{"unstick", "delete"}).Draw(t, "verb"), Rivals: rapid.SampledFrom([]string{"unstick", "delete"}).Draw(t, "rivals"),
+		Safe: rapid.Bool().Draw(t, "safe"),
 	}
+	// None at all: what is deleted then is garbage.
+	s.Targets = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "p"}), 0, 2, rapid.ID).Draw(t, "targets")
+	s.Policy = rapid.SampledFrom([]metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan}).Draw(t, "policy")
+	return s
 })
 
 // play is a case that is played.
@@ -284,19 +298,28 @@ func (p *play) undo(ctx context.Context) {
 	}
 }
 
+// runs is one run, of a verb.
+func (p *play) runs(ctx context.Context, verb, name string) {
+	if verb == "unstick" {
+		p.unstick(ctx, name)
+	} else {
+		p.deletes(ctx, name)
+	}
+}
+
 // run plays the case, and returns what was wrong.
 func (p *play) run(ctx context.Context) []string {
 	var group sync.WaitGroup
 	if p.script.Rival >= 0 {
 		group.Go(func() {
 			time.Sleep(time.Duration(p.script.Rival)*100*time.Millisecond + time.Microsecond)
-			p.unstick(ctx, "rival")
+			p.runs(ctx, p.script.Rivals, "rival")
 		})
 	}
-	p.unstick(ctx, "first")
+	p.runs(ctx, p.script.Verb, "first")
 	group.Wait()
 	if p.script.Again {
-		p.unstick(ctx, "again")
+		p.runs(ctx, p.script.Verb, "again")
 	}
 	if p.script.Undo {
 		p.undo(ctx)
