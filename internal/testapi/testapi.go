@@ -218,26 +218,21 @@ func notFound(id graph.Identity) error {
 }
 
 // Do makes a change, as cluster.Sender does on a real server.
-func (s *Server) Do(ctx context.Context, op *remedy.Op) error {
-	if err := ctx.Err(); err != nil {
-		return err
+func (s *Server) Do(ctx context.Context, op *remedy.Op) (uid types.UID, err error) {
+	if err = ctx.Err(); err == nil && s.Before != nil {
+		err = s.Before(op)
 	}
-	if s.Before != nil {
-		if err := s.Before(op); err != nil {
-			return err
-		}
+	if err == nil {
+		uid, err = s.Apply(op)
 	}
-	if err := s.Apply(op); err != nil {
-		return err
+	if err == nil && s.After != nil {
+		err = s.After(op)
 	}
-	if s.After != nil {
-		return s.After(op)
-	}
-	return nil
+	return uid, err
 }
 
-// Apply makes a change, whenever it arrives.
-func (s *Server) Apply(op *remedy.Op) error {
+// Apply makes a change, whenever it arrives, and returns the UID of its object.
+func (s *Server) Apply(op *remedy.Op) (types.UID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.op = op
@@ -245,22 +240,24 @@ func (s *Server) Apply(op *remedy.Op) error {
 	at := keyOf(op.Object)
 	o, err := s.objects[at], error(nil)
 	switch {
-	case op.Verb == remedy.Create || op.Verb == remedy.Restore:
+	case op.Creates():
 		if o != nil {
-			return apierrors.NewAlreadyExists(op.Object.Resource.GroupResource(), op.Object.Name)
+			return "", apierrors.NewAlreadyExists(op.Object.Resource.GroupResource(), op.Object.Name)
 		}
-		s.store(at, s.made(op))
+		o = s.made(op)
+		s.store(at, o)
 	case o == nil:
-		return fmt.Errorf("%w: %w", remedy.ErrChanged, notFound(op.Object))
+		return "", fmt.Errorf("%w: %w", remedy.ErrChanged, notFound(op.Object))
 	case op.Verb == remedy.Delete:
 		err = s.delete(at, o, op)
 	default:
 		err = s.update(at, o, op)
 	}
-	if err == nil {
-		s.Sent = append(s.Sent, *op)
+	if err != nil {
+		return "", err
 	}
-	return err
+	s.Sent = append(s.Sent, *op)
+	return o.GetUID(), nil
 }
 
 // made is an object that a change makes.

@@ -64,8 +64,3 @@ func StatusOf(err error) Status {
 func failedCall(err error) bool {
 	return slices.ContainsFunc(answer.Named(err.Error()), func(r answer.Refusal) bool { return r.Kind == answer.WebhookFailed })
 }
-
-// creates reports whether a change makes an object.
-func creates(op *remedy.Op) bool {
-	return slices.Contains([]remedy.Verb{remedy.Create, remedy.Restore}, op.Verb)
-}

@@ -163,7 +163,7 @@ func (w *Writer) Undo(ctx context.Context, r *Recorded, agreed *Reversal) Record
 		}
 		c.Op = *v.Op
 		now := v.now
-		if creates(v.Op) {
+		if v.Op.Creates() {
 			now = nil
 		}
 		made := w.Make(ctx, c, now)

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -35,7 +36,7 @@ type Writer struct {
 	// Read reads an object whole, as it is now.
 	Read func(context.Context, graph.Identity) (*unstructured.Unstructured, error)
 	// Do sends a change (cluster.Sender).
-	Do func(context.Context, *remedy.Op) error
+	Do func(context.Context, *remedy.Op) (types.UID, error)
 	// Resource finds the type of an owner.
 	Resource func(schema.GroupVersionKind) (graph.Resource, error)
 	// Journal keeps what is changed; nil keeps nothing.
@@ -85,9 +86,9 @@ func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstr
 	if err != nil {
 		return end(Skipped, &JournalError{err})
 	}
-	r.Err = w.send(ctx, &op)
-	if r.Status = StatusOf(r.Err); r.Status == Done {
-		r.Status, r.Err = w.readBack(ctx, &op, fields, before)
+	uid, err := w.send(ctx, &op)
+	if r.Status, r.Err = StatusOf(err), err; r.Status == Done {
+		r.Status, r.Err = w.readBack(ctx, &op, uid, fields, before)
 	}
 	if err := finish(r.Status); err != nil {
 		r.Err = errors.Join(r.Err, &JournalError{err})
@@ -112,27 +113,27 @@ func (w *Writer) lets(ctx context.Context, c *Change) ([]*unstructured.Unstructu
 
 // send makes a change, and waits for the answer also when the run is over meanwhile: a request that was given up may still be carried
 // out, after a look at what there is to take back.
-func (w *Writer) send(ctx context.Context, op *remedy.Op) error {
+func (w *Writer) send(ctx context.Context, op *remedy.Op) (types.UID, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return "", err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sending)
 	defer cancel()
 	return w.Do(ctx, op)
 }
 
-// readBack finds out what became of a change that the API server has accepted.
-func (w *Writer) readBack(ctx context.Context, op *remedy.Op, fields []remedy.Field, before *unstructured.Unstructured) (Status, error) {
+// readBack finds out what became of a change that the API server has accepted, which has changed or made the object with that UID.
+func (w *Writer) readBack(ctx context.Context, op *remedy.Op, uid types.UID, fields []remedy.Field, before *unstructured.Unstructured) (Status, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sending)
 	defer cancel()
 	now, err := w.Read(ctx, op.Object)
 	gone := answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name)
 	switch {
-	case creates(op) && gone:
+	case op.Creates() && gone:
 		return Reverted, errReverted
-	case creates(op) && err == nil && !made(op, now):
+	case op.Creates() && err == nil && now.GetUID() != uid:
 		return Skipped, errors.New("another object has its name by now")
-	case creates(op) && err == nil, before != nil && IsGone(op.Object, now, err):
+	case op.Creates() && err == nil, before != nil && IsGone(op.Object, now, err):
 		return Done, nil
 	case err != nil:
 		return Unanswered, fmt.Errorf("reading %s back: %w", op.Object, err)
@@ -209,12 +210,12 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 		return true, nil
 	case back != nil:
 		r.Back = back
-		if err := w.send(ctx, new(back.At(now.GetResourceVersion()))); err != nil {
+		if _, err := w.send(ctx, new(back.At(now.GetResourceVersion()))); err != nil {
 			return false, raced(err)
 		}
 		*version = now.GetResourceVersion()
 		return false, nil
-	case obstacle == Gone && r.Back != nil && creates(&c.Op):
+	case obstacle == Gone && r.Back != nil && c.Op.Creates():
 		return true, nil
 	case obstacle == Gone:
 		return true, errGone

@@ -145,7 +145,7 @@ func TestTakeBack(t *testing.T) {
 			}
 			s.Before = nil
 			late := test.op.At(was.GetResourceVersion()) // a load balancer delivers it after all
-			if err := s.Apply(&late); test.before != nil && !errors.Is(err, remedy.ErrChanged) {
+			if _, err := s.Apply(&late); test.before != nil && !errors.Is(err, remedy.ErrChanged) {
 				t.Errorf("it arrives late, and is made: %v", err)
 			}
 			if now := s.Object(g); now != nil && test.left != "" {
@@ -176,7 +176,8 @@ func TestTakeBackBesideOthers(t *testing.T) {
 		s.Before = func(*remedy.Op) error {
 			switch left--; {
 			case late && left == 1:
-				return s.Apply(new(c.Op.At(was.GetResourceVersion())))
+				_, err := s.Apply(new(c.Op.At(was.GetResourceVersion())))
+				return err
 			case left >= 0:
 				s.Edit(g, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"n": fmt.Sprint(left)}) })
 			}
@@ -205,7 +206,8 @@ func TestLateFence(t *testing.T) {
 			return errLost
 		}
 		s.Before = nil
-		return s.Apply(&lost) // between the next look and what follows it
+		_, err := s.Apply(&lost) // between the next look and what follows it
+		return err
 	}
 	ended := w.TakeBack(t.Context(), c, was, change.Unanswered)
 	if now := s.Object(g); ended.Status != change.TakenBack || len(now.GetAnnotations()) > 0 {
@@ -241,6 +243,7 @@ func TestUndoIsNotAnother(t *testing.T) {
 
 // Done is what is there when it is read back.
 func TestReadBack(t *testing.T) {
+	restore := remedy.Op{Verb: remedy.Restore, Object: thing("configmaps", "a"), Manifest: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
 	for name, test := range map[string]struct {
 		op     remedy.Op
 		object string
@@ -260,9 +263,18 @@ func TestReadBack(t *testing.T) {
 			s.Edit(id, func(o *unstructured.Unstructured) { o.Object["spec"] = map[string]any{"replicas": int64(0)} })
 		}, change.Reverted},
 		"a version that nobody read": {remedy.PatchOf(thing("configmaps", "a"), remedy.Test("/metadata/finalizers/0", "x/z"), remedy.Remove("/metadata/finalizers/0")), `{"metadata":{"finalizers":["x/y"]}}`, nil, change.Skipped},
+		"an object that admission has changed": {restore, "", func(s *testapi.Server, id graph.Identity) {
+			s.Edit(id, func(o *unstructured.Unstructured) { o.Object["spec"] = map[string]any{"replicas": int64(2)} })
+		}, change.Done},
+		"an object that was replaced": {restore, "", func(s *testapi.Server, id graph.Identity) {
+			s.Edit(id, func(o *unstructured.Unstructured) { o.SetUID("other") })
+		}, change.Skipped},
+		"an object that was removed": {restore, "", func(s *testapi.Server, id graph.Identity) { s.Remove(id) }, change.Reverted},
 	} {
 		s := testapi.New()
-		s.Put(test.op.Object, object(t, test.object))
+		if test.object != "" {
+			s.Put(test.op.Object, object(t, test.object))
+		}
 		w := writing(t, s)
 		s.After = func(*remedy.Op) error {
 			if test.after != nil {

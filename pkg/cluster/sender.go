@@ -58,14 +58,18 @@ func newSender(config *rest.Config, stats *Stats, manager string, dryRun bool, t
 	return &Sender{rest: r, manager: manager, dryRun: trial, now: time.Now, untried: map[schema.GroupVersion]error{}}, nil
 }
 
-// Do makes one change. The error is remedy.ErrChanged when its guards do not hold, and otherwise what the server said. Collect is no
-// request: gc.Collector does that.
-func (s *Sender) Do(ctx context.Context, op *remedy.Op) error {
-	_, err := s.send(ctx, op)
-	if apierrors.IsConflict(err) || answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name) {
-		return fmt.Errorf("%s: %w: %w", op.Object, remedy.ErrChanged, err)
+// Do makes one change, and returns the UID of its object, which is new where the change makes one. The error is remedy.ErrChanged when its guards do
+// not hold, and otherwise what the server said. Collect is no request: gc.Collector does that.
+func (s *Sender) Do(ctx context.Context, op *remedy.Op) (types.UID, error) {
+	data, err := s.send(ctx, op)
+	switch {
+	case apierrors.IsConflict(err) || answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name):
+		return "", fmt.Errorf("%s: %w: %w", op.Object, remedy.ErrChanged, err)
+	case err != nil || !op.Creates():
+		return op.Object.UID, err
 	}
-	return err
+	var made metav1.PartialObjectMetadata
+	return made.UID, json.Unmarshal(data, &made)
 }
 
 // send makes one change and returns the answer: the object's metadata, unless it was deleted. Guards that do not hold are a Conflict,

@@ -81,6 +81,9 @@ type Op struct {
 	Back *Op
 }
 
+// Creates reports whether it makes an object.
+func (o *Op) Creates() bool { return o.Verb == Create || o.Verb == Restore }
+
 // Replicas are how many a workload is to have, and has now.
 type Replicas struct {
 	Current int64 `json:"current"`

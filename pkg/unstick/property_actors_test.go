@@ -381,7 +381,10 @@ type intent struct{ added, removed []string }
 
 func intentOf(before *unstructured.Unstructured, op remedy.Op) intent {
 	scratch := scratch(before)
-	if before == nil || op.Verb == remedy.Collect || op.Verb == remedy.Delete || scratch.Apply(&op) != nil {
+	if before == nil || op.Verb == remedy.Collect || op.Verb == remedy.Delete {
+		return intent{}
+	}
+	if _, err := scratch.Apply(&op); err != nil {
 		return intent{}
 	}
 	var i intent

@@ -166,7 +166,8 @@ func (p *play) lateness(n int) int {
 func (p *play) deliver(all bool) {
 	for i := 0; i < len(p.late); i++ {
 		if l := p.late[i]; all || l.due >= 0 && l.due <= p.requests {
-			p.trace("  late: %s: %v", sentence(l.op), p.server.Apply(l.op))
+			_, err := p.server.Apply(l.op)
+			p.trace("  late: %s: %v", sentence(l.op), err)
 			p.late = slices.Delete(p.late, i, i+1)
 			i--
 			p.see()
