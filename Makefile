@@ -71,7 +71,7 @@ test: control-plane ## Run the short form of every test, on real control planes
 NIGHTLY = sessions faults worlds layouts kills strikes charts kubelet versions bench
 NIGHTLY_sessions = go test -timeout 1h -p 1 ./test/e2e -skip 'TestKubelet|TestImage|TestUnstickKilled|TestUnstickUnanswered'
 NIGHTLY_faults = go test -timeout 1h -p 1 ./test/faults
-NIGHTLY_worlds = go test -timeout 1h -p 1 ./pkg/cluster ./test/differential
+NIGHTLY_worlds = go test -timeout 1h -p 1 ./pkg/cluster ./pkg/unstick ./test/differential
 NIGHTLY_layouts = go test -timeout 1h ./pkg/cmd ./test/foresight -skip TestUninstall
 NIGHTLY_charts = sh -c "go test -timeout 1h ./test/foresight -run 'TestUninstall|TestFlux' && go -C test/argocd test ./..."
 NIGHTLY_kubelet = go test -timeout 1h ./test/e2e -run 'TestKubelet|TestImage'

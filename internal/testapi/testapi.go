@@ -154,6 +154,7 @@ func (s *Server) store(at key, o *unstructured.Unstructured) {
 		delete(s.objects, at)
 		v.After = nil
 	default:
+		setDefaults(o)
 		s.version++
 		o.SetResourceVersion(strconv.Itoa(s.version))
 		s.objects[at] = o
@@ -161,6 +162,28 @@ func (s *Server) store(at key, o *unstructured.Unstructured) {
 	s.history = append(s.history, v)
 	if s.Reclaims {
 		s.reclaim()
+	}
+}
+
+// setDefaults fills in what the API server does (pkg/apis/admissionregistration/v1/defaults.go).
+func setDefaults(o *unstructured.Unstructured) {
+	of := []any{}
+	switch o.GetKind() {
+	case "ValidatingWebhookConfiguration":
+		of, _, _ = unstructured.NestedSlice(o.Object, "webhooks")
+		defer func() { o.Object["webhooks"] = of }()
+	case "ValidatingAdmissionPolicyBinding":
+		if resources, has, _ := unstructured.NestedMap(o.Object, "spec", "matchResources"); has {
+			of = append(of, resources)
+			defer set(o, resources, "spec", "matchResources")
+		}
+	}
+	for _, each := range of {
+		for field, value := range map[string]any{"matchPolicy": "Equivalent", "namespaceSelector": map[string]any{}, "objectSelector": map[string]any{}} {
+			if m := each.(map[string]any); m[field] == nil {
+				m[field] = value
+			}
+		}
 	}
 }
 

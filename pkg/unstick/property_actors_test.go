@@ -111,7 +111,7 @@ var deeds = map[string]func(p *play, with int){
 	"prepend": func(p *play, _ int) {
 		p.server.Edit(refTo("hooks", "g"), func(o *unstructured.Unstructured) {
 			hooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
-			put(o, append([]any{map[string]any{"name": fmt.Sprintf("new%d-%d", p.requests, len(hooks)), "failurePolicy": "Fail"}}, hooks...), "webhooks")
+			put(o, append([]any{map[string]any{"name": fmt.Sprintf("new%d-%d.example.com", p.requests, len(hooks)), "failurePolicy": "Fail"}}, hooks...), "webhooks")
 		})
 	},
 	"unhook": func(p *play, with int) {
@@ -258,7 +258,7 @@ func (p *play) selectors(with int, change func([]any) []any) {
 		p.hooks(with/2, func(hook map[string]any) bool { in(hook); return true })
 		return
 	}
-	p.server.Edit(refTo("policy", "b"), func(o *unstructured.Unstructured) {
+	p.server.Edit(refTo("policy", "binding"), func(o *unstructured.Unstructured) {
 		resources, _, _ := unstructured.NestedMap(o.Object, "spec", "matchResources")
 		if resources == nil {
 			resources = map[string]any{}
@@ -339,6 +339,7 @@ func addLeaves(all map[string]int, path string, value any) {
 	switch v := value.(type) {
 	case nil:
 	case map[string]any:
+		delete(v, "matchPolicy") // a default, which stays
 		for key, each := range v {
 			addLeaves(all, path+"/"+key, each)
 		}

@@ -227,7 +227,7 @@ func (c *client) do(ctx context.Context, op *remedy.Op) (uid types.UID, err erro
 		if op.Object.Namespace == "s" && len(guards(p.server)) > 0 {
 			return apierrors.NewForbidden(op.Object.Resource.GroupResource(), op.Object.Name, errors.New("denied"))
 		}
-		if uid, err = p.server.Apply(op); err != nil {
+		if uid, err = p.apply(op); err != nil {
 			p.trace("  %v", err)
 		} else if after {
 			return errLost

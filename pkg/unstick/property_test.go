@@ -92,6 +92,8 @@ type play struct {
 	clients  []*client
 	full     map[string]int // directories that cannot be written to, until so many requests
 
+	attempts   []attempt
+	begun      int // so many versions has the world
 	sent       map[*remedy.Op]*send
 	made       []testapi.Version // by us
 	seen       int               // of the history
@@ -115,7 +117,8 @@ func newPlay(s *script, base string) *play {
 		script: s, server: s.World.server(), base: base, counts: map[string]int{}, full: map[string]int{}, sent: map[*remedy.Op]*send{},
 		ledgers: map[types.UID]*ledger{}, removed: map[types.UID]*send{}, meddled: map[types.UID]int{},
 	}
-	p.seen = len(p.server.History(0))
+	p.begun = len(p.server.History(0))
+	p.seen = p.begun
 	return p
 }
 
@@ -162,11 +165,19 @@ func (p *play) lateness(n int) int {
 	return -1
 }
 
+// apply makes a change on the server.
+func (p *play) apply(op *remedy.Op) (types.UID, error) {
+	seen := len(p.server.History(0))
+	uid, err := p.server.Apply(op)
+	p.attempts = append(p.attempts, attempt{op, seen, err})
+	return uid, err
+}
+
 // deliver makes changes that are late.
 func (p *play) deliver(all bool) {
 	for i := 0; i < len(p.late); i++ {
 		if l := p.late[i]; all || l.due >= 0 && l.due <= p.requests {
-			_, err := p.server.Apply(l.op)
+			_, err := p.apply(l.op)
 			p.trace("  late: %s: %v", sentence(l.op), err)
 			p.late = slices.Delete(p.late, i, i+1)
 			i--

@@ -141,7 +141,7 @@ func (w *things) server() *testapi.Server {
 	}
 	var hooks []any
 	for i, selector := range w.Hooks {
-		hook := map[string]any{"name": fmt.Sprint("w", i), "failurePolicy": "Fail"}
+		hook := map[string]any{"name": fmt.Sprintf("w%d.example.com", i), "failurePolicy": "Fail"}
 		addSelector(hook, selector)
 		hooks = append(hooks, hook)
 	}
@@ -155,7 +155,7 @@ func (w *things) server() *testapi.Server {
 			addSelector(resources, w.Policy)
 			spec["matchResources"] = resources
 		}
-		s.Put(refTo("policy", "b"), map[string]any{"spec": spec})
+		s.Put(refTo("policy", "binding"), map[string]any{"spec": spec})
 	}
 	for _, o := range w.Objects {
 		o.put(s)
@@ -230,7 +230,7 @@ func guards(s *testapi.Server) []guard {
 			all = append(all, guard{idOf(g), paths})
 		}
 	}
-	if b := s.Object(refTo("policy", "b")); b != nil {
+	if b := s.Object(refTo("policy", "binding")); b != nil {
 		spec, _ := b.Object["spec"].(map[string]any)
 		if resources, _ := spec["matchResources"].(map[string]any); !exempted(resources) {
 			all = append(all, guard{idOf(b), []string{"/spec/matchResources"}})
