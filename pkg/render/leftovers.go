@@ -85,9 +85,12 @@ func firstDocument(text []byte) (document []byte, more bool) {
 	return first.Raw, !errors.Is(documents.Decode(&second), io.EOF)
 }
 
-// returning reports whether an object was foreseen to exist again.
+// returning reports whether an object was foreseen to exist again, under its name.
 func (d *UninstallPlan) returning(r *ObjectReference) bool {
-	return slices.ContainsFunc(d.Returns, func(back Returning) bool { return back.Object == *r })
+	made := func(k KeptObject) bool {
+		return k.Reason == uninstall.HookMade && k.Object == NamedObject{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	}
+	return slices.ContainsFunc(d.Kept, made) || slices.ContainsFunc(d.Returns, func(back Returning) bool { return back.Object == *r })
 }
 
 // mayKeep reports whether the tool's settings decide whether it deletes an object.

@@ -94,6 +94,8 @@ type KeptObject struct {
 	Message   string           `json:"message"`
 	Instances int              `json:"instances,omitempty"`
 	By        *ObjectReference `json:"by,omitempty"`
+	// Owned stay with it.
+	Owned []ObjectReference `json:"owned,omitempty"`
 	SeenVersion
 }
 
@@ -107,6 +109,9 @@ func seenVersion(v uninstall.Version) SeenVersion { return SeenVersion{v.Resourc
 
 func newKeptObject(k *uninstall.Kept) KeptObject {
 	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says(), Instances: len(k.Instances), SeenVersion: seenVersion(k.Version)}
+	if len(k.Owned) > 0 {
+		o.Owned = references(k.Owned)
+	}
 	if k.By.Name != "" {
 		by := NewObjectReference(k.By)
 		o.By = &by

@@ -211,7 +211,9 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 		return p
 	}
 	if off, _, _ := unstructured.NestedBool(o.Object, "spec", "uninstall", "disableHooks"); off {
-		release.Hooks = nil
+		for i := range release.Hooks {
+			release.Hooks[i].Events = nil
+		}
 	}
 	helm := Helm(w, release, version)
 	switch evidence.Nested(o, "spec", "uninstall", "deletionPropagation") {

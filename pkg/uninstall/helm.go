@@ -43,16 +43,7 @@ type Release struct {
 	Version int
 }
 
-// HelmHook is a hook of a release, with the events at which it runs.
-type HelmHook struct {
-	Item
-	Events []string
-}
-
-const (
-	hookAnnotation   = "helm.sh/hook"
-	policyAnnotation = "helm.sh/resource-policy"
-)
+const policyAnnotation = "helm.sh/resource-policy"
 
 // NewRelease makes a release of the objects of a manifest with its hooks, as `helm get manifest` and `helm get hooks` print
 // them. What is a hook its annotation says (helm.sh/helm/v3/pkg/releaseutil/manifest_sorter.go).
@@ -64,11 +55,7 @@ func NewRelease(namespace, name string, items []Item) *Release {
 			r.Items = append(r.Items, item)
 			continue
 		}
-		hook := HelmHook{Item: item}
-		for event := range strings.SplitSeq(events, ",") {
-			hook.Events = append(hook.Events, strings.ToLower(strings.TrimSpace(event)))
-		}
-		r.Hooks = append(r.Hooks, hook)
+		r.Hooks = append(r.Hooks, HelmHook{Item: item, Events: listOf(events)})
 	}
 	return r
 }
@@ -87,7 +74,8 @@ func Helm(w *World, r *Release, version int) *Plan {
 	}
 	all := w.find(r.all())
 	items, hooks, crds := all[:len(r.Items)], all[len(r.Items):len(r.Items)+len(r.Hooks)], all[len(r.Items)+len(r.Hooks):]
-	p.hooks(r, hooks)
+	run := runsOf(r.Hooks, hooks)
+	p.hooks(run)
 	for i := range crds {
 		if crds[i].state == present {
 			p.keep(&crds[i], ChartCRD, "")
@@ -113,10 +101,16 @@ func Helm(w *World, r *Release, version int) *Plan {
 			return p
 		}
 	}
+	if p.Halt = p.replaces(run, preDelete, version); p.Halt != nil {
+		return p
+	}
 	if version == Helm4 {
 		deleted = p.owned(w, r, deleted)
 	}
 	p.inOrder(deleted, version)
+	if fails := p.replaces(run, postDelete, version); fails != nil {
+		p.Open = append(p.Open, *fails)
+	}
 	return p
 }
 
@@ -127,23 +121,6 @@ func (r *Release) all() []Item {
 		items = append(items, r.Hooks[i].Item)
 	}
 	return append(items, r.CRDs...)
-}
-
-// hooks adds what is known of the hooks: that they are kept, and that some run programs.
-func (p *Plan) hooks(r *Release, hooks []found) {
-	for i := range hooks {
-		f, events := &hooks[i], r.Hooks[i].Events
-		runs := f.Kind == "Job" || f.Kind == "Pod"
-		switch {
-		case runs && slices.Contains(events, "pre-delete"):
-			p.Open = append(p.Open, Open{Cause: HookRuns, Item: f.Item})
-		case runs && slices.Contains(events, "post-delete"):
-			p.Open = append(p.Open, Open{Cause: HookRunsAfter, Item: f.Item})
-		}
-		if f.state == present {
-			p.keep(f, Hook, "")
-		}
-	}
 }
 
 // keepByPolicy keeps an object with a resource policy, whatever that is: with keep Helm says so, and with any other value it

@@ -79,9 +79,6 @@ type leftovers struct {
 	found                      map[types.UID]*Left
 }
 
-// mostRead is the number of objects of the namespaces that are read to find out who made them.
-const mostRead = 200
-
 // Left returns what is left behind by the tool's deletes, of which there is a preview, in the order of its identities, and completes what
 // the plan says of the definitions that it keeps. claims are those of StatefulSets that go, by the name of the set.
 func (w *World) Left(p *Plan, made *preview.Plan, claims map[string][]graph.Identity) []Left {
@@ -91,7 +88,7 @@ func (w *World) Left(p *Plan, made *preview.Plan, claims map[string][]graph.Iden
 	}
 	going := func(uid types.UID) bool { return l.going[uid] }
 	for i := range p.Kept {
-		p.Kept[i].Instances = w.instances(p.Kept[i].Object, going)
+		p.Kept[i].Instances, p.Kept[i].Owned = w.instances(p.Kept[i].Object, going), w.owned(p.Kept[i].Object, going)
 	}
 	l.look()
 	l.configurations()
@@ -268,6 +265,22 @@ func (w *World) instances(definition graph.Identity, going func(types.UID) bool)
 	return all
 }
 
+// owned are what stays because an object does that owns it, in the order of their identities, but for what Kubernetes tells with it.
+func (w *World) owned(owner graph.Identity, going func(types.UID) bool) []graph.Identity {
+	n, known := w.Graph.Node(owner.UID)
+	if !known || owner.UID == "" {
+		return nil
+	}
+	var all []graph.Identity
+	for d := range graph.Descendants(n).All() {
+		if !d.Virtual() && d.UID() != owner.UID && !going(d.UID()) && !derived.Has(d.Resource().GroupResource()) {
+			all = append(all, d.Identity())
+		}
+	}
+	slices.SortFunc(all, graph.Identity.Compare)
+	return all
+}
+
 // leases are those that pods hold which go.
 func (l *leftovers) leases() {
 	for _, namespace := range sets.List(l.namespaces) {
@@ -306,88 +319,6 @@ func (l *leftovers) ofAnother(n graph.Node) bool {
 	return err == nil && delivery.Release(o) != "" && delivery.Release(o) != l.plan.Namespace+"/"+l.plan.Name
 }
 
-// made are Secrets, ConfigMaps and Leases in the namespaces that programs of workloads have made which go.
-func (l *leftovers) made() {
-	programs := l.programs()
-	if len(programs) == 0 {
-		return
-	}
-	var nodes []graph.Node
-	for _, resource := range []schema.GroupResource{{Resource: "secrets"}, {Resource: "configmaps"}, evidence.Leases.GroupResource()} {
-		for _, namespace := range sets.List(l.namespaces) {
-			for _, n := range l.Evidence.Within(resource, namespace) {
-				if !l.going[n.UID()] && !n.HasOwners() && l.found[n.UID()] == nil {
-					nodes = append(nodes, n)
-				}
-			}
-		}
-	}
-	if len(nodes) > mostRead {
-		l.Evidence.NoteUnread(madeUnread(len(nodes), mostRead))
-		nodes = nodes[:mostRead]
-	}
-	l.Evidence.Together(nodes)
-	for _, n := range nodes {
-		o, err := l.Evidence.Whole(n)
-		if err != nil {
-			continue // it is noted as unread, or gone
-		}
-		for _, entry := range o.GetManagedFields() {
-			if workload := programs[n.Namespace()+"/"+entry.Manager]; workload != "" {
-				l.add(n.Identity(), ByManager, workload)
-			}
-		}
-	}
-}
-
-// workloads are the types whose pods are operators.
-var workloads = []schema.GroupResource{{Group: "apps", Resource: "deployments"}, {Group: "apps", Resource: "statefulsets"}, {Group: "apps", Resource: "daemonsets"}}
-
-// programs are the names by which the programs of workloads that go call themselves, as namespace/name: those of the workloads and
-// of the images of their containers. A name that many programs have, or another workload of the namespace, shows nothing.
-func (l *leftovers) programs() map[string]string {
-	var nodes []graph.Node
-	for _, resource := range workloads {
-		for n := range l.Evidence.Instances(resource) {
-			if l.namespaces.Has(n.Namespace()) {
-				nodes = append(nodes, n)
-			}
-		}
-	}
-	if !slices.ContainsFunc(nodes, func(n graph.Node) bool { return l.going[n.UID()] }) {
-		return nil
-	}
-	l.Evidence.Together(nodes)
-	programs := map[string]string{}
-	for _, n := range nodes {
-		for _, name := range l.programsOf(n) {
-			at := n.Namespace() + "/" + name
-			switch _, known := programs[at]; {
-			case !l.going[n.UID()]:
-				programs[at] = ""
-			case !known && controllers.IsProgram(name):
-				programs[at] = n.Identity().String()
-			}
-		}
-	}
-	return programs
-}
-
-// programsOf are the name of a workload and those of its images.
-func (l *leftovers) programsOf(n graph.Node) []string {
-	names := []string{n.Name()}
-	o, err := l.Evidence.Whole(n)
-	if err != nil {
-		return names
-	}
-	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
-	for _, each := range containers {
-		container, _ := each.(map[string]any)
-		names = append(names, controllers.ProgramOf(evidence.Text(container["image"])))
-	}
-	return names
-}
-
 // emptied is the namespace of a release, which Helm may have made and never deletes, unless it is one that Kubernetes makes, when nothing is
 // left in it but what Kubernetes puts into every namespace and what is left behind itself.
 func (l *leftovers) emptied() {
@@ -404,6 +335,11 @@ func (l *leftovers) emptied() {
 		kept[k.Object.UID] = true
 	}
 	var stays []graph.Identity
+	for _, k := range l.plan.Kept {
+		if k.Reason == HookMade && k.Object.Namespace == name {
+			stays = append(stays, k.Object)
+		}
+	}
 	for _, m := range l.Evidence.In(name) {
 		switch {
 		case gone[m.UID()] || l.everywhere(m):

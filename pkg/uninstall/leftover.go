@@ -103,8 +103,13 @@ func (w *World) Leftovers(s *Saved) []Leftover {
 		j.find(l)
 	}
 	for _, k := range s.Kept {
-		if k.Object.UID != "" { // otherwise nothing shows that it existed
+		switch {
+		case k.Object.UID != "":
 			j.find(Left{Object: k.Object, Version: k.Version})
+		case k.Reason == HookMade: // otherwise nothing shows that it existed
+			for _, n := range w.Evidence.Named(w.resourceNow(k.Object), k.Object.Namespace, k.Object.Name) {
+				j.find(Left{Object: n.Identity()})
+			}
 		}
 	}
 	j.read()

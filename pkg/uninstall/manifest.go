@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -25,6 +26,8 @@ type Item struct {
 	Labels, Annotations map[string]string
 	// Document is the kind of the document that has the object: its own, or that of a list.
 	Document string
+	// Passing: Kubernetes deletes it when it has finished.
+	Passing bool
 }
 
 // Identity names the object, which need not exist.
@@ -44,7 +47,8 @@ type document struct {
 		Labels       map[string]string `json:"labels"`
 		Annotations  map[string]string `json:"annotations"`
 	} `json:"metadata"`
-	Items []document `json:"items"`
+	Spec  json.RawMessage `json:"spec"`
+	Items []document      `json:"items"`
 }
 
 // anyName is at the end of the name of an item of which the manifest has only the beginning, or nothing.
@@ -85,8 +89,12 @@ func (d *document) items(of string) []Item {
 		}
 		return items
 	}
+	var spec struct {
+		TTL *int `json:"ttlSecondsAfterFinished"`
+	}
+	passing := d.Kind == "Job" && json.Unmarshal(d.Spec, &spec) == nil && spec.TTL != nil
 	return []Item{{
 		GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind), Document: of,
-		Namespace: d.Metadata.Namespace, Name: cmp.Or(d.Metadata.Name, d.Metadata.GenerateName+anyName), Labels: d.Metadata.Labels, Annotations: d.Metadata.Annotations,
+		Namespace: d.Metadata.Namespace, Name: cmp.Or(d.Metadata.Name, d.Metadata.GenerateName+anyName), Labels: d.Metadata.Labels, Annotations: d.Metadata.Annotations, Passing: passing,
 	}}
 }

@@ -65,19 +65,19 @@ func (w *World) Follow(p *Plan) {
 	p.keepNoTargets()
 }
 
-// inTurn has each barrier come after the one before, with Awaits only when that has gone. The tool's own object is in the first of its barriers alone.
+// inTurn has each barrier come after the one before, and only when that has gone if it is awaited. The tool's own object is in the first of its barriers alone.
 func (p *Plan) inTurn() {
 	for i := range p.Barriers {
 		b := &p.Barriers[i]
 		if own := p.in(p.Own.UID); len(own) > 0 && own[0] < i {
 			b.Objects = slices.DeleteFunc(slices.Clone(b.Objects), func(id graph.Identity) bool { return id.UID == p.Own.UID })
 		}
-		b.Awaited = p.Awaits
+		b.Awaited = b.Awaited || p.Awaits
 		if i > 0 {
-			b.After = []int{i - 1}
-		}
-		if p.Awaits {
-			b.Wave = i
+			b.After, b.Wave = []int{i - 1}, p.Barriers[i-1].Wave
+			if p.Barriers[i-1].Awaited {
+				b.Wave++
+			}
 		}
 	}
 	p.removeEmpty()
@@ -145,7 +145,7 @@ func (f *following) follow(at, next int, n graph.Node) int {
 	}
 	if inner.Halt != nil {
 		inner.Open = append(inner.Open, *inner.Halt)
-		if inner.Halt.Cause == NoSuchKind { // helm-controller tries again for ever (internal/reconcile/uninstall.go)
+		if inner.Halt.Cause == NoSuchKind || inner.Halt.Cause == HookExists { // helm-controller tries again for ever (internal/reconcile/uninstall.go)
 			p.doubt(n.UID(), say.Plain(inner.Halt.Says()))
 		}
 	}

@@ -83,8 +83,9 @@ const (
 	UnknownPolicy  Reason = "UnknownPolicy"
 	// ChartCRD: it is in the chart's directory crds/, of which Helm deletes nothing.
 	ChartCRD Reason = "ChartCRD"
-	// Hook: hooks are no part of the release.
-	Hook Reason = "Hook"
+	// Hook: hooks are no part of the release. HookMade: one that runs creates it, and it is not deleted.
+	Hook     Reason = "Hook"
+	HookMade Reason = "HookMade"
 	// NotOwned: the live object is not marked as the release's. Detail says as whose it is, if it is anyone's.
 	NotOwned Reason = "NotOwned"
 	// OutOfScope: the parent of the apply set does not name its type or its namespace.
@@ -120,9 +121,9 @@ type Kept struct {
 	Detail string
 	// By is the tool's object that has deployed it, when it is another than that of the plan.
 	By graph.Identity
-	// Instances are those of a definition.
-	Instances []graph.Identity
-	Version   Version
+	// Instances are those of a definition, and Owned what stays with it because it owns that.
+	Instances, Owned []graph.Identity
+	Version          Version
 }
 
 func (p *Plan) keep(f *found, why Reason, detail string) {
@@ -170,6 +171,8 @@ const (
 	HookRunsAfter Cause = "HookRunsAfter"
 	// HookRunsNested: it is a hook of a release that is uninstalled in turn.
 	HookRunsNested Cause = "HookRunsNested"
+	// HookExists: an object of a hook exists, and is not deleted before it is created, so that the hook fails.
+	HookExists Cause = "HookExists"
 	// Unread: whether the object exists, or what it says of itself, could not be read.
 	Unread Cause = "Unread"
 	// NoSuchKind: the server has no such type, so that the tool cannot tell where the object is.

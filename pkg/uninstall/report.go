@@ -67,6 +67,7 @@ func (r *Report) foreseen(w *World) {
 		p.Open = append(p.Open, Open{Cause: Refused})
 	}
 	r.stay()
+	r.unmade()
 	going := r.Preview.Going()
 	for _, id := range p.wanted {
 		if going[id.UID] {
@@ -78,6 +79,31 @@ func (r *Report) foreseen(w *World) {
 	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.delivers(&r) })
 	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
 	r.Fails = r.Sticks() || slices.ContainsFunc(p.Open, func(o Open) bool { return o.Cause == Wanted }) || s.Sticks(false) || s.CertainlyBreaks()
+}
+
+// alike reports whether two identities have one name.
+func alike(a, b graph.Identity) bool {
+	return a.Resource.Kind == b.Resource.Kind && a.Resource.Group == b.Resource.Group && a.Namespace == b.Namespace && a.Name == b.Name
+}
+
+// unmade takes out of what is kept what hooks would make, if what has to go before does not.
+func (r *Report) unmade() {
+	stays, none := map[types.UID]bool{}, false
+	for i := range r.Preview.Report.Outcomes {
+		o := &r.Preview.Report.Outcomes[i]
+		stays[o.Object.UID] = o.Result != gc.Deleted
+	}
+	var held []graph.Identity
+	for _, b := range r.Barriers {
+		for _, id := range b.Objects {
+			if stays[id.UID] {
+				held, none = append(held, id), none || b.Awaited
+			}
+		}
+	}
+	r.Kept = slices.DeleteFunc(r.Kept, func(k Kept) bool {
+		return k.Reason == HookMade && (none || slices.ContainsFunc(held, func(id graph.Identity) bool { return alike(id, k.Object) }))
+	})
 }
 
 // stay has what is deleted only with an owner that gets stuck just stay, as long as its owner does.
@@ -125,7 +151,7 @@ func (p *Plan) delivers(r *foresight.Return) bool {
 func (r *Report) Sticks() bool {
 	return slices.ContainsFunc(r.Preview.Report.Outcomes, func(o gc.Outcome) bool {
 		return o.Result == gc.Remaining || o.Result == gc.Unknown && !r.Asked(&o)
-	}) || slices.ContainsFunc(r.Open, func(o Open) bool { return o.Cause == Refused })
+	}) || slices.ContainsFunc(r.Open, func(o Open) bool { return o.Cause == Refused || o.Cause == HookExists })
 }
 
 // Asked reports whether what is said of an outcome is said as not known, too.

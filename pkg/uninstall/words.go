@@ -37,10 +37,14 @@ const (
 
 // Says says why the object is kept.
 func (k *Kept) Says() string {
+	says := k.says()
 	if k.By.Name != "" {
-		return k.says() + " (" + k.By.String() + ")"
+		says += " (" + k.By.String() + ")"
 	}
-	return k.says()
+	if len(k.Owned) > 0 {
+		says += "; what it owns stays with it: " + someOf(k.Owned)
+	}
+	return says
 }
 
 func (k *Kept) says() string {
@@ -53,6 +57,8 @@ func (k *Kept) says() string {
 		return "in the chart's crds/, which Helm never deletes"
 	case Hook:
 		return "a hook, which is not part of the release"
+	case HookMade:
+		return "a hook, which the uninstallation creates and does not delete"
 	case NotOwned:
 		if k.Detail == "" {
 			return "its labels and annotations name no Helm release, so Helm 4 skips it"
@@ -99,6 +105,11 @@ func (o *Open) Says() string {
 		return "post-delete hook: what it does is not known"
 	case HookRunsNested:
 		return "pre-delete hook of a release that is uninstalled in turn: what it does is not known; if it fails, nothing of the release is deleted"
+	case HookExists:
+		if o.Detail == postDelete {
+			return "post-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and reports a failure at the end"
+		}
+		return "pre-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and deletes nothing; delete it first, or use --no-hooks"
 	case Unread:
 		return "could not be read, so its existence and its outcome are not known"
 	case NoSuchKind:

@@ -30,7 +30,10 @@ type chart struct {
 	// helm is the only major version of Helm that is looked at, 0 for both.
 	helm int
 	// fails: Helm says that it has failed. nothing: it has deleted nothing, as what the preview calls not known may have it.
-	fails, nothing bool
+	// guarded: --prepare has nothing to do, and says so.
+	fails, nothing, guarded bool
+	// during are commands of kubectl: what the program of the hook does whose Job is called cleanup, and is suspended until then.
+	during []string
 	// prepared: --prepare was run before.
 	prepared bool
 	// want are lines of the preview's text that have to be there.
@@ -85,7 +88,7 @@ var namespaceDocument = regexp.MustCompile(`(?m)^\{apiVersion: v1, kind: Namespa
 // files are those of the chart, and what a user makes before and after it is installed.
 func (i *installed) files() (files map[string]string, before, after string) {
 	base, types, operators, objects := i.manifests()
-	before = strings.Join(namespaceDocument.FindAllString(base, -1), "") + i.expand(i.chart.before)
+	before = strings.Join(namespaceDocument.FindAllString(base, -1), "") + i.expand(strings.ReplaceAll(i.chart.before, "$CALL", i.called()))
 	files = map[string]string{
 		"Chart.yaml":               fmt.Sprintf("{apiVersion: v2, name: %s, version: 0.1.0}\n", i.chart.name),
 		"templates/operators.yaml": namespaceDocument.ReplaceAllString(base, "") + operators,
@@ -188,10 +191,21 @@ func (i *installed) objectsNow(ctx context.Context) (map[string]node, error) {
 	return nodes, nil
 }
 
+// stayed is an object that is kept or left, with what it owns.
+type stayed struct {
+	Object ref
+	Owned  []ref
+}
+
 // uninstallPlan is what is compared of the document.
 type uninstallPlan struct {
-	Outcome []saying
-	Kept    []struct{ Object ref }
-	Left    []struct{ Object ref }
-	Halted  *struct{ Message string }
+	Outcome    []saying
+	Kept, Left []stayed
+	Stranded   []struct {
+		Kind    string
+		Count   int
+		Names   []string
+		Certain bool
+	}
+	Halted *struct{ Message string }
 }

@@ -12,6 +12,42 @@ func guard(policy string) string {
 		"admissionReviewVersions: [v1], clientConfig: $CALL}]}\n---\n"
 }
 
+// answering are an operator that serves webhooks alone, and one that serves the objects.
+var answering = []operator{{name: "hook", serves: "none", args: []string{"--serve=admission"}, mounts: []string{"cert"}}, {}}
+
+// cleanup is a hook that runs a program, with its account.
+func cleanup(annotations, spec string) string {
+	return "{apiVersion: batch/v1, kind: Job, metadata: {name: cleanup, namespace: $S, annotations: {" + annotations + "helm.sh/hook: pre-delete}}, spec: {" + spec + "backoffLimit: 0, " +
+		"template: {spec: {restartPolicy: Never, serviceAccountName: cleanup, containers: [{name: cleanup, image: registry.example.com/cleanup}]}}}}\n---\n" +
+		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: cleanup, namespace: $S, annotations: {" + annotations + "helm.sh/hook: pre-delete, helm.sh/hook-weight: '-1'}}}\n"
+}
+
+// seeds are what hooks have made: an object, and another that it may own.
+const (
+	existing = "{apiVersion: v1, kind: ConfigMap, metadata: {name: seed, namespace: $S}}\n---\n"
+	held     = "{apiVersion: v1, kind: ConfigMap, metadata: {name: seed, namespace: $S, finalizers: [example.com/nobody]}}\n---\n"
+	seeds    = existing + "{apiVersion: v1, kind: Secret, metadata: {name: seeds, namespace: $S}}\n---\n"
+)
+
+// seed is the hook that makes it.
+func seed(events, annotations string) string {
+	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: seed, namespace: $S, annotations: {helm.sh/hook: '" + events + "', " + annotations + "}}}\n---\n" +
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: $S}}\n"
+}
+
+// madeWebhook is one that an operator has made, whose owner keeper makes.
+const (
+	madeWebhook = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: keeper-$X}}\n---\n" +
+		"{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: toy-$X}, webhooks: [{name: toys.$GROUP, " +
+		"rules: [{apiGroups: [$GROUP], apiVersions: ['*'], operations: [CREATE], resources: ['*']}], failurePolicy: Fail, sideEffects: None, timeoutSeconds: 3, " +
+		"admissionReviewVersions: [v1], clientConfig: $CALL}]}\n---\n"
+	ownsWebhook = "own clusterrole/keeper-$X validatingwebhookconfiguration/toy-$X"
+)
+
+func keeper(events string) string {
+	return "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: keeper-$X, annotations: {helm.sh/hook: '" + events + "'}}}\n"
+}
+
 // chartList are the charts that TestUninstall plays.
 var chartList = []chart{
 	{name: "plain", about: "an application without an operator", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
@@ -38,16 +74,39 @@ var chartList = []chart{
 			"volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}\n", want: []string{"claim of StatefulSet/$S/db"}},
 	{name: "namespace", about: "a namespace in the chart, with the objects in it", types: "crds", objects: true, layout: layout{objects: []objects{{in: "$X-more"}}},
 		more: "{apiVersion: v1, kind: Namespace, metadata: {name: $X-more}}\n"},
-	{name: "hook", about: "a hook whose program runs before the deletion, and does nothing", types: "crds", objects: true,
-		more: "{apiVersion: batch/v1, kind: Job, metadata: {name: cleanup, namespace: $S, annotations: {helm.sh/hook: pre-delete}}, spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, " +
-			"containers: [{name: cleanup, image: registry.example.com/cleanup}]}}}}\n---\n" +
-			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: cleanup, namespace: $S, annotations: {helm.sh/hook: pre-delete, helm.sh/hook-weight: '-1'}}}\n",
-		want: []string{"NOT KNOWN", "pre-delete hook"}},
-	{name: "hook-fails", about: "a hook whose program runs before the deletion, and does not end: Helm deletes nothing", types: "crds", objects: true, fails: true, nothing: true,
-		more: "{apiVersion: batch/v1, kind: Job, metadata: {name: cleanup, namespace: $S, annotations: {helm.sh/hook: pre-delete}}, spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, nodeName: none, " +
-			"containers: [{name: cleanup, image: registry.example.com/cleanup}]}}}}\n---\n" +
-			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: cleanup, namespace: $S, annotations: {helm.sh/hook: pre-delete, helm.sh/hook-weight: '-1'}}}\n",
-		want: []string{"NOT KNOWN", "pre-delete hook"}},
+	{name: "hook", about: "a hook whose program runs before the deletion, and does nothing", types: "crds", objects: true, guarded: true, more: cleanup("", ""), want: []string{"NOT KNOWN", "pre-delete hook"}},
+	{name: "hook-waits", about: "a hook whose program runs before the deletion, and does not end: Helm deletes nothing", types: "crds", objects: true, guarded: true, fails: true, nothing: true,
+		more: cleanup("", "suspend: true, "), want: []string{"NOT KNOWN", "pre-delete hook"}},
+	{name: "hook-refuses", about: "a hook whose program refuses the uninstallation: Helm deletes nothing", types: "crds", objects: true, guarded: true, fails: true, nothing: true,
+		more: cleanup("", "suspend: true, "), during: []string{`-n $S patch job/cleanup --type=merge -p {"spec":{"activeDeadlineSeconds":1}}`}, want: []string{"NOT KNOWN", "pre-delete hook"}},
+	{name: "hook-retains", about: "a hook whose program frees the objects, so that what they stand for is retained", types: "crds", objects: true, guarded: true, more: cleanup("", "suspend: true, "),
+		during: []string{`-n $A patch toys.$GROUP one two --type=merge -p {"metadata":{"finalizers":null}}`, `-n $S scale deployment/toy-$X --replicas=0`}, want: []string{"NOT KNOWN", "helm get hooks $X -n $S"}},
+	{name: "hook-succeeds", about: "a hook whose objects are deleted when its program has succeeded", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		more: cleanup("helm.sh/hook-delete-policy: 'before-hook-creation, hook-succeeded', ", "")},
+	{name: "hook-replaced", about: "an object of a hook that exists: it is replaced, and what it owns is deleted", layout: layout{noOperator: true, before: []string{"own configmap/seed secret/seeds"}, objects: []objects{}},
+		before: seeds, more: seed("pre-install, pre-delete", ""), want: []string{"keeps         configmap/seed -n $S: a hook, which the uninstallation creates"}},
+	{name: "hook-kept", about: "an object of a hook that runs at the installation alone, and what it owns", layout: layout{noOperator: true, before: []string{"own configmap/seed secret/seeds"}, objects: []objects{}},
+		before: seeds, more: seed("pre-install", ""), want: []string{"what it owns stays with it: Secret/$S/seeds"}},
+	{name: "hook-exists", helm: 3, about: "an object of a hook that exists, and that its policy does not have deleted before: Helm deletes nothing", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		before: existing, more: seed("pre-install, pre-delete", "helm.sh/hook-delete-policy: hook-succeeded"), fails: true, nothing: true, want: []string{"NO DELETES", "--no-hooks"}},
+	{name: "hook-exists-4", helm: 4, about: "the same: Helm 4 applies it, and deletes it when the hook has succeeded", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		before: existing, more: seed("pre-install, pre-delete", "helm.sh/hook-delete-policy: hook-succeeded")},
+	{name: "hook-exists-after", helm: 3, about: "the same with a hook that runs after the deletion", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		before: existing, more: seed("post-delete", "helm.sh/hook-delete-policy: hook-succeeded"), fails: true, want: []string{"FAILS"}},
+	{name: "hook-exists-after-4", helm: 4, about: "the same: Helm 4 applies it, and keeps it without such a policy", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		before: existing, more: seed("post-delete", "helm.sh/hook-delete-policy: hook-failed")},
+	{name: "hook-held", helm: 3, about: "an object of a hook that exists, and is not deleted: Helm deletes nothing", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		before: held, more: seed("pre-install, pre-delete", ""), fails: true, want: []string{"STUCK"}},
+	{name: "hook-held-4", helm: 4, about: "the same: Helm 4 does not wait for its end", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		before: held, more: seed("pre-install, pre-delete", ""), want: []string{"STUCK"}},
+	{name: "hook-owns-webhook", about: "an object of a hook that is kept owns a webhook that fails closed, which its operator has made", layout: layout{operators: hooking, before: []string{ownsWebhook}},
+		types: "crds", before: madeWebhook, more: keeper("pre-install"), want: []string{"BREAKS        validatingwebhookconfiguration/toy-$X", "what it owns stays with it: ValidatingWebhookConfiguration/toy-$X"}},
+	{name: "hook-replaced-owns-webhook", about: "the same with an object that is replaced, so that the webhook is deleted", layout: layout{operators: hooking, before: []string{ownsWebhook}},
+		types: "crds", before: madeWebhook, more: keeper("pre-install, pre-delete"), want: []string{"1 ValidatingWebhookConfiguration"}},
+	{name: "two-of-one-image", about: "two Deployments of one image, of which one serves the objects", layout: layout{operators: []operator{{}, {name: "web", serves: "none"}}}, types: "crds", objects: true, want: []string{"STUCK", "--prepare"}},
+	{name: "two-that-serve", about: "two Deployments of one image, which both serve the objects", layout: layout{operators: []operator{{}, {name: "web"}}}, types: "crds", objects: true, want: []string{"STUCK", "--prepare"}},
+	{name: "webhook-without-rights", about: "a Deployment for the webhook, without rights to the type", layout: layout{operators: answering}, types: "crds", objects: true, more: guard("Fail"), helm: 3, fails: true, want: []string{"STUCK", "--prepare"}},
+	{name: "webhook-without-rights-4", about: "the same: Helm 4 deletes the webhook first", layout: layout{operators: answering}, types: "crds", objects: true, more: guard("Fail"), helm: 4, want: []string{"STUCK", "--prepare"}},
 	{name: "api", about: "an aggregated API of the chart", layout: layout{operators: []operator{{serves: "none", args: []string{"--serve=api"}, mounts: []string{"cert"}}}, objects: []objects{}, api: "toy"}, types: "outside"},
 	{name: "another-release", about: "an object that has another release's annotations by now", layout: layout{noOperator: true, objects: []objects{}, before: []string{
 		"kubectl -n $S annotate configmap/taken meta.helm.sh/release-name=other --overwrite"}}, types: "outside", more: "{apiVersion: v1, kind: ConfigMap, metadata: {name: taken, namespace: $S}}\n"},

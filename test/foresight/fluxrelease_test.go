@@ -19,6 +19,25 @@ const (
 		"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"registry.example.com/h:v1"}]}}}}`
 )
 
+// seedOfHook is an object that a hook makes.
+const seedOfHook = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"seed","namespace":"$N","annotations":{"helm.sh/hook":"pre-delete"}}}`
+
+// hook is one of pre-delete in the record of a release.
+func hook(name, kind, manifest string) string {
+	policies := ""
+	if _, rest, has := strings.Cut(manifest, `"helm.sh/hook-delete-policy":"`); has {
+		policy, _, _ := strings.Cut(rest, `"`)
+		policies = fmt.Sprintf(`,"delete_policies":[%q]`, policy)
+	}
+	return fmt.Sprintf(`{"name":%q,"kind":%q,"path":"c/h.yaml","manifest":%q,"events":["pre-delete"]%s}`, name, kind, manifest, policies)
+}
+
+// and adds objects that are made before all others.
+func (c fluxCase) and(objects ...string) fluxCase {
+	c.objects = append(objects, c.objects...)
+	return c
+}
+
 // notInstalled is the HelmRelease rel without a status.
 var notInstalled = fmt.Sprintf(`{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease",%s,"spec":{"interval":"1h","chartRef":{"kind":"OCIRepository","name":"none"}}}`,
 	labelled("rel", "", releaseFinal))
@@ -81,7 +100,11 @@ var helmCases = []fluxCase{
 	release("release", "", ""),
 	release("release-suspended", "", `,"suspend":true`).says("the HelmRelease is suspended"),
 	release("release-keeps-history", "", `,"uninstall":{"keepHistory":true}`),
-	release("release-without-hooks", "", `,"uninstall":{"disableHooks":true}`).has(fmt.Sprintf(`{"name":"h","kind":"Job","path":"c/h.yaml","manifest":%q,"events":["pre-delete"]}`, preDelete), settings("a", "")),
+	release("release-without-hooks", "", `,"uninstall":{"disableHooks":true}`).has(hook("h", "Job", preDelete), settings("a", "")),
+	release("release-with-hooks", "", "").has(hook("h", "Job", preDelete)+","+hook("seed", "ConfigMap", seedOfHook), settings("a", "")).and(settings("seed", "")).
+		says("keeps         configmap/seed -n $N: a hook, which the uninstallation creates and does not delete", "pre-delete hook"),
+	release("release-hook-exists", "", "").has(hook("seed", "ConfigMap", strings.Replace(seedOfHook, `"pre-delete"`, `"pre-delete","helm.sh/hook-delete-policy":"hook-failed"`, 1)), settings("a", "")).
+		and(settings("seed", "")).says("NO DELETES", "configmap/seed"),
 	release("release-foreground", "", `,"uninstall":{"deletionPropagation":"foreground"}`).has("", deployment),
 	release("release-orphans", "", `,"uninstall":{"deletionPropagation":"orphan"}`).has("", deployment),
 	release("release-unrecorded", "", "").without(1).says("the release of the HelmRelease has no record any more"),

@@ -86,8 +86,8 @@ func TestUninstall(t *testing.T) {
 func withPrepared(all []chart) []chart {
 	charts := slices.Clone(all)
 	for _, c := range all {
-		if guarded := c.nothing && c.fails; c.objects && (guarded || !strings.HasPrefix(c.name, "hook")) { // nothing is prepared ahead of a guard
-			c.name, c.about, c.prepared, c.fails, c.want = c.name+"-prepared", c.about+"; prepared", true, guarded, nil
+		if c.objects && !c.guarded {
+			c.name, c.about, c.prepared, c.fails, c.want = c.name+"-prepared", c.about+"; prepared", true, false, nil
 			charts = append(charts, c)
 		}
 	}
@@ -109,11 +109,22 @@ func (i *installed) compare(t *testing.T) string {
 		t.Fatal(err)
 	}
 	args := []string{"uninstall", "helm", i.id, "-n", i.expand("$S"), fmt.Sprintf("--helm-version=%d", i.version)}
-	if i.chart.prepared {
+	if i.chart.prepared || i.chart.guarded {
 		text, stderr, code, err := i.plugin(ctx, append(args, "--prepare", "--yes")...)
 		t.Logf("%s%s", stderr, text)
-		if refused := strings.Contains(stderr, "Nothing can be prepared: "); err != nil || refused != i.chart.nothing || (code == 0) == i.chart.nothing {
+		if refused := strings.Contains(stderr, "Nothing can be prepared: "); err != nil || refused != i.chart.guarded || (code == 0) == i.chart.guarded {
 			t.Errorf("--prepare: exit code %d: %v", code, err)
+		}
+	}
+	if i.chart.guarded {
+		now, err := i.objectsNow(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for uid, n := range before {
+			if is, there := now[uid]; !there || is.DeletionTimestamp != n.DeletionTimestamp {
+				t.Errorf("--prepare has nothing to do, and has deleted %s", n)
+			}
 		}
 	}
 	text, stderr, _, err := i.plugin(ctx, append(args, "-o", "wide")...)
@@ -127,7 +138,7 @@ func (i *installed) compare(t *testing.T) string {
 		}
 	}
 	stdout, stderr, code, err := i.plugin(ctx, append(args, "-o", "json")...)
-	if i.chart.prepared && !i.chart.nothing && code != 0 {
+	if i.chart.prepared && code != 0 {
 		t.Errorf("after --prepare: exit code %d", code)
 	}
 	if err != nil {
@@ -137,8 +148,13 @@ func (i *installed) compare(t *testing.T) string {
 	if err := json.Unmarshal([]byte(stdout), &plan); err != nil {
 		t.Fatalf("%v: %s", err, stderr)
 	}
-	out, err := i.run(ctx, "uninstall", i.id, "-n", i.expand("$S"), "--timeout=10s")
+	done := make(chan error, 1)
+	go func() { done <- i.program(ctx) }()
+	out, err := i.run(ctx, "uninstall", i.id, "-n", i.expand("$S"), "--timeout=20s")
 	t.Logf("%s%v", out, err)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 	if (err != nil) != i.chart.fails {
 		t.Errorf("helm: %v", err)
 	}
@@ -150,7 +166,107 @@ func (i *installed) compare(t *testing.T) string {
 	if !i.chart.nothing && !i.chart.fails && !slices.ContainsFunc(plan.Outcome, func(s saying) bool { return s.Result != "Deleted" }) {
 		i.removeLeftovers(t, stdout, &plan)
 	}
+	if !i.chart.nothing {
+		i.hang(t, &plan)
+	}
 	return row
+}
+
+// program does what the program of the chart's hook does.
+func (i *installed) program(ctx context.Context) error {
+	if len(i.chart.during) == 0 {
+		return nil
+	}
+	if err := until(ctx, "the hook runs", func() (bool, error) {
+		_, err := i.kubectl(ctx, "", "-n", i.expand("$S"), "get", "job/cleanup")
+		return err == nil, err
+	}); err != nil {
+		return err
+	}
+	for _, command := range append(slices.Clone(i.chart.during), `-n $S patch job/cleanup --type=merge -p {"spec":{"suspend":false}}`) {
+		if _, err := i.kubectl(ctx, "", strings.Fields(i.expand(command))...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hang deletes the objects of the operators that are left: what was said to hang later stays, and all else goes. explain-stuck says of all that is there
+// after it was deleted that it is stuck, and the preview has said so.
+func (i *installed) hang(t *testing.T, plan *uninstallPlan) {
+	ctx, hangs := t.Context(), map[string]bool{}
+	for _, s := range plan.Stranded {
+		for _, name := range s.Names {
+			hangs[s.Kind+"/"+name] = s.Certain
+		}
+	}
+	now, err := i.objectsNow(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]string{}
+	for uid, n := range now {
+		goes := slices.ContainsFunc(plan.Outcome, func(s saying) bool { return s.Object.UID == uid })
+		if n.Kind != "Toy" && n.Kind != "Gadget" || n.DeletionTimestamp != "" || goes {
+			continue
+		}
+		name := fmt.Sprintf("%s.%s/%s", strings.ToLower(n.Kind)+"s", i.expand("$GROUP"), n.Name)
+		document, _, _, err := i.plugin(ctx, "delete", name, "-n", n.Namespace, "--dry-run=client", "-o", "json")
+		var preview struct{ Outcome []saying }
+		if err != nil || json.Unmarshal([]byte(document), &preview) != nil {
+			t.Fatalf("delete --dry-run: %v: %s", err, document)
+		}
+		for _, s := range preview.Outcome {
+			if s.Object.UID == uid {
+				said[uid] = s.Result
+			}
+		}
+		if _, err := i.kubectl(ctx, "", "delete", name, "-n", n.Namespace, "--wait=false"); err != nil {
+			t.Error(err)
+		}
+	}
+	time.Sleep(8 * time.Second)
+	after, err := i.objectsNow(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for uid, result := range said {
+		n, stays := after[uid]
+		if n = now[uid]; stays != hangs[n.Kind+"/"+n.Namespace+"/"+n.Name] || stays != (result == "Remaining") {
+			t.Errorf("deleted later, and stays: %v; the uninstallation said %v, and the preview of its deletion %s: %s", stays, !stays, result, n)
+		}
+	}
+	if err := until(ctx, "explain-stuck says that all is stuck", func() (bool, error) { // in the first minute it does not know
+		err := i.explained(ctx, plan, after)
+		return err == nil, err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// explained compares what explain-stuck says of what is being deleted with what was said before.
+func (i *installed) explained(ctx context.Context, plan *uninstallPlan, now map[string]node) error {
+	document, stderr, _, err := i.plugin(ctx, "explain-stuck", "-A", "-o", "json")
+	var report struct {
+		Objects []struct {
+			Object  ref
+			Verdict string
+		}
+	}
+	if err != nil || json.Unmarshal([]byte(document), &report) != nil {
+		return fmt.Errorf("explain-stuck: %w: %s%s", err, stderr, document)
+	}
+	verdicts := map[string]string{}
+	for _, o := range report.Objects {
+		verdicts[o.Object.UID] = o.Verdict
+	}
+	for _, s := range plan.Outcome {
+		n, is := now[s.Object.UID]
+		if verdict := verdicts[s.Object.UID]; is && n.DeletionTimestamp != "" && s.Result == "Remaining" && verdict != "Stuck" {
+			return fmt.Errorf("said to be stuck, and explain-stuck says %q: %s", verdict, s.Object)
+		}
+	}
+	return nil
 }
 
 // removeLeftovers deletes what is printed as left of an uninstallation that has ended: nothing is left but what is kept on purpose, for its data or
@@ -178,17 +294,20 @@ func (i *installed) removeLeftovers(t *testing.T, document string, plan *uninsta
 	if err != nil {
 		t.Fatal(err)
 	}
-	claimed := func(left struct{ Object ref }) bool { return left.Object.Kind == "PersistentVolumeClaim" }
+	claimed := func(left stayed) bool { return left.Object.Kind == "PersistentVolumeClaim" }
 	for _, each := range plan.Left {
 		n, is := now[each.Object.UID]
-		holds := func(k struct{ Object ref }) bool { return k.Object.Namespace == n.Name }
-		spared := claimed(each) || n.Kind == "Namespace" && (slices.ContainsFunc(plan.Kept, holds) || slices.ContainsFunc(plan.Left, claimed))
+		holds := false
+		for _, k := range plan.Kept {
+			holds = holds || k.Object.Namespace == n.Name
+		}
+		spared := len(n.Owners) > 0 || claimed(each) || n.Kind == "Namespace" && (holds || slices.ContainsFunc(plan.Left, claimed))
 		if is && n.DeletionTimestamp == "" && !spared {
 			t.Errorf("left after delete -f: %s", n)
 		}
 	}
 	for _, each := range plan.Kept {
-		if n, is := now[each.Object.UID]; !is || n.DeletionTimestamp != "" {
+		if n, is := now[each.Object.UID]; each.Object.UID != "" && (!is || n.DeletionTimestamp != "") {
 			t.Errorf("kept on purpose, and gone after delete -f: %s", each.Object)
 		}
 	}
@@ -244,23 +363,33 @@ func (i *installed) judge(t *testing.T, first, before, after map[string]node, pl
 			counts["open"]++
 		}
 	}
-	for kind, listed := range map[string][]struct{ Object ref }{"kept": plan.Kept, "left": plan.Left} {
-		counts[kind] = len(listed)
-		for _, each := range listed {
-			said[each.Object.UID] = kind
-			if n, is := after[each.Object.UID]; !is || n.DeletionTimestamp != "" {
-				t.Errorf("said to be %s, and is gone or going: %s", kind, each.Object)
+	stays := map[string][]ref{}
+	for _, k := range plan.Kept {
+		stays["kept"] = append(append(stays["kept"], k.Object), k.Owned...)
+	}
+	for _, l := range plan.Left {
+		stays["left"] = append(stays["left"], l.Object)
+	}
+	counts["kept"], counts["left"] = len(plan.Kept), len(plan.Left)
+	for kind, listed := range stays {
+		for _, object := range listed {
+			for uid, n := range after { // what a hook makes has no UID before
+				if object.UID == "" && n.Kind == object.Kind && n.Namespace == object.Namespace && n.Name == object.Name {
+					object.UID = uid
+				}
+			}
+			said[object.UID] = kind
+			if n, is := after[object.UID]; !is || n.DeletionTimestamp != "" {
+				t.Errorf("said to be %s, and is gone or going: %s", kind, object)
 			}
 		}
 	}
 	for uid, n := range after {
 		_, old := first[uid]
-		was, known := before[uid]
 		owned := slices.ContainsFunc(n.Owners, func(o struct{ UID string }) bool { _, is := after[o.UID]; return is })
-		if old || !known || owned || said[uid] != "" || i.mine(was) {
-			continue
+		if !old && !owned && said[uid] == "" && !i.mine(n) {
+			t.Errorf("is there, and nothing was said of it: %s", n)
 		}
-		t.Errorf("is there, and nothing was said of it: %s", was)
 	}
 	return fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d | %d | %d |\n", i.chart.name, i.chart.about, i.version, counts["gone"], counts["stuck"], counts["open"], counts["kept"], counts["left"], code)
 }

@@ -108,7 +108,7 @@ func (f *Finder) prospects(s *Search, namespace string) []prospect {
 // choose finds the controller among the candidates, for one object.
 func (f *Finder) choose(n graph.Node, s *Search) Choice {
 	ch := pick(f.contenders(n, s), len(f.inventory().unread)+len(s.workloadsUnread) == 0)
-	if ch.how == works && !slices.ContainsFunc(s.Setters, isCommon) {
+	if ch.how == works && !slices.ContainsFunc(s.Setters, IsCommon) {
 		if ch.best.against = f.against(n, s, ch.best.Candidate); ch.best.against != "" {
 			ch.how = unclear // that it works is no more proof than its rights are
 		}

@@ -26,7 +26,7 @@ func (f *searcher) byCatalogue(s *Search, namespace string, add adder) {
 			f.byPlace(s, m, l, namespace, add)
 		}
 		for _, usual := range m.Workloads {
-			if usual.Namespace == "" || strings.Contains(usual.Name, "*") || isCommon(usual.Name) {
+			if usual.Namespace == "" || strings.Contains(usual.Name, "*") || IsCommon(usual.Name) {
 				continue
 			}
 			where := usual.Namespace
@@ -67,7 +67,7 @@ func (f *searcher) byPlace(s *Search, m finalizers.Match, l *Workload, namespace
 	for _, usual := range m.Workloads {
 		anywhere := usual
 		anywhere.Namespace = ""
-		if usual.Namespace == finalizers.ObjectNamespace || strings.Contains(usual.Name, "*") || isCommon(usual.Name) {
+		if usual.Namespace == finalizers.ObjectNamespace || strings.Contains(usual.Name, "*") || IsCommon(usual.Name) {
 			continue
 		}
 		if anywhere.Is(kind, l.namespace, name, namespace) {
@@ -154,7 +154,7 @@ func (l *Workload) calledBy(manager string) bool {
 
 // IsProgram reports whether a field manager's name is one of a program that does nothing
 // but its own.
-func IsProgram(manager string) bool { return !isCommon(manager) && !isPerson(manager) }
+func IsProgram(manager string) bool { return !IsCommon(manager) && !isPerson(manager) }
 
 // byRights finds the workloads whose accounts may change the type by a rule
 // that states it.

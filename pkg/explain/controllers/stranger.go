@@ -46,7 +46,7 @@ func (s *Search) Vacant() bool {
 // ownNames returns the names under which the finalizer was set that are somebody's: those
 // of programs, and not common ones or people's tools.
 func ownNames(setters []string) []string {
-	return slices.DeleteFunc(slices.Clone(setters), func(m string) bool { return isCommon(m) || isPerson(m) })
+	return slices.DeleteFunc(slices.Clone(setters), func(m string) bool { return IsCommon(m) || isPerson(m) })
 }
 
 // setBesides reports whether nobody but people set the finalizer on an object, and the

@@ -272,7 +272,7 @@ func programs(spec *corev1.PodSpec) []string {
 		}
 	}
 	slices.Sort(names)
-	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" || isCommon(name) })
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" || IsCommon(name) })
 	return slices.Clone(names) // of many workloads, and there is no need of the room for more
 }
 
@@ -302,9 +302,9 @@ func hasKubeconfig(spec *corev1.PodSpec) bool {
 	return false
 }
 
-// isCommon reports whether so many programs have the name that it tells
+// IsCommon reports whether so many programs have the name that it tells
 // nothing.
-func isCommon(name string) bool {
+func IsCommon(name string) bool {
 	return slices.Contains([]string{
 		"manager", "controller", "operator", "controller-manager", "main", "app", "server", "sh", "bash", "unknown", "Go-http-client", "before-first-apply",
 	}, name)

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// HelmHook is a hook of a release, with the events at which it runs.
+type HelmHook struct {
+	Item
+	Events []string
+}
+
+// The annotations of hooks.
+const (
+	hookAnnotation       = "helm.sh/hook"
+	hookPolicyAnnotation = "helm.sh/hook-delete-policy"
+	hookWeightAnnotation = "helm.sh/hook-weight"
+)
+
+// The events of an uninstallation.
+const (
+	preDelete  = "pre-delete"
+	postDelete = "post-delete"
+)
+
+// hookRun is a hook with its live object, if there is one.
+type hookRun struct {
+	HelmHook
+	live found
+	// before: what has its name is deleted before it is created. after: it is deleted when all hooks of the event have ended well.
+	before, after bool
+}
+
+func listOf(text string) (all []string) {
+	for each := range strings.SplitSeq(text, ",") {
+		all = append(all, strings.ToLower(strings.TrimSpace(each)))
+	}
+	return all
+}
+
+// runsOf are the hooks in the order in which they run (helm.sh/helm/v3/pkg/action/hooks.go, hookByWeight). Definitions are never deleted
+// (deleteHookByPolicy), and without a policy it is before-hook-creation (execHook).
+func runsOf(hooks []HelmHook, live []found) []hookRun {
+	var all []hookRun
+	for i, hook := range hooks {
+		policies, definition := listOf(hook.Annotations[hookPolicyAnnotation]), hook.Kind == "CustomResourceDefinition"
+		has := func(policy string) bool { return !definition && slices.Contains(policies, policy) }
+		none := !definition && hook.Annotations[hookPolicyAnnotation] == ""
+		all = append(all, hookRun{hook, live[i], none || has("before-hook-creation"), has("hook-succeeded")})
+	}
+	weight := func(h *hookRun) int {
+		n, _ := strconv.Atoi(h.Annotations[hookWeightAnnotation]) // 0 for what is no number
+		return n
+	}
+	slices.SortStableFunc(all, func(a, b hookRun) int {
+		return cmp.Or(cmp.Compare(weight(&a), weight(&b)), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// at reports whether the hook runs at an event, and program whether it is one.
+func (h *hookRun) at(event string) bool { return slices.Contains(h.Events, event) }
+func (h *hookRun) program() bool        { return h.Kind == "Job" || h.Kind == "Pod" }
+
+// hooks adds what is known of the hooks: that some run programs, which objects stay as they are, and which Helm creates and does not delete.
+func (p *Plan) hooks(all []hookRun) {
+	for i := range all {
+		switch h := &all[i]; {
+		case !h.at(preDelete) && !h.at(postDelete):
+			if h.live.state == present {
+				p.keep(&h.live, Hook, "")
+			}
+		case h.program() && h.at(preDelete):
+			p.Open = append(p.Open, Open{Cause: HookRuns, Item: h.live.Item})
+		case h.program():
+			p.Open = append(p.Open, Open{Cause: HookRunsAfter, Item: h.live.Item})
+		}
+	}
+}
+
+// replaces adds what Helm does about the objects of hooks that run at an event: one that exists is deleted and created again, as their policies say. It returns why Helm fails,
+// nil if that is not certain. Helm 3 awaits the end of what it deletes, and cannot create what exists, unless a program has deleted it by then; Helm 4 applies what
+// exists, and awaits nothing (helm.sh/helm/v4/pkg/action/hooks.go, with the waiter of pkg/kube/statuswait.go, hookOnlyWaiter).
+func (p *Plan) replaces(all []hookRun, event string, version int) *Open {
+	programs, last := false, len(p.Barriers)
+	for i := range all {
+		h := &all[i]
+		if !h.at(event) {
+			continue
+		}
+		there := h.live.state == present
+		switch {
+		case (h.live.state == unserved || h.live.elsewhere) && !programs:
+			return &Open{Cause: NoSuchKind, Item: h.live.Item}
+		case h.live.state == unread:
+			p.Open = append(p.Open, Open{Cause: Unread, Item: h.live.Item})
+		case there && h.before:
+			b := barrierOf(h.live.id())
+			b.Awaited = version == Helm3
+			p.Barriers, last = slices.Insert(p.Barriers, last, b), last+1
+		case there && version == Helm4 && h.after:
+			p.Barriers = slices.Insert(p.Barriers, last, barrierOf(h.live.id()))
+		case there && version == Helm4:
+			p.keep(&h.live, Hook, "")
+		case there && !programs:
+			p.keep(&h.live, Hook, "")
+			return &Open{Cause: HookExists, Item: h.live.Item, Detail: event}
+		}
+		if !h.after && !h.Passing && (version == Helm3 || h.before || !there) {
+			p.Kept = append(p.Kept, Kept{Object: h.live.Item.Identity(), Reason: HookMade})
+		}
+		programs = programs || h.program()
+	}
+	return nil
+}
