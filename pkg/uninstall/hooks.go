@@ -34,6 +34,8 @@ type hookRun struct {
 	live found
 	// before: what has its name is deleted before it is created. after: it is deleted when all hooks of the event have ended well.
 	before, after bool
+	// made: it was created at an earlier event, and is there.
+	made bool
 }
 
 func listOf(text string) (all []string) {
@@ -51,7 +53,7 @@ func runsOf(hooks []HelmHook, live []found) []hookRun {
 		policies, definition := listOf(hook.Annotations[hookPolicyAnnotation]), hook.Kind == "CustomResourceDefinition"
 		has := func(policy string) bool { return !definition && slices.Contains(policies, policy) }
 		none := !definition && hook.Annotations[hookPolicyAnnotation] == ""
-		all = append(all, hookRun{hook, live[i], none || has("before-hook-creation"), has("hook-succeeded")})
+		all = append(all, hookRun{HelmHook: hook, live: live[i], before: none || has("before-hook-creation"), after: has("hook-succeeded")})
 	}
 	weight := func(h *hookRun) int {
 		n, _ := strconv.Atoi(h.Annotations[hookWeightAnnotation]) // 0 for what is no number
@@ -93,8 +95,11 @@ func (p *Plan) replaces(all []hookRun, event string, version int) *Open {
 		if !h.at(event) {
 			continue
 		}
-		there := h.live.state == present
+		there := h.live.state == present && !h.made
 		switch {
+		case h.made && !h.before && version == Helm3:
+			return &Open{Cause: HookExists, Item: h.live.Item, Detail: event}
+		case h.made:
 		case (h.live.state == unserved || h.live.elsewhere) && !programs:
 			return &Open{Cause: NoSuchKind, Item: h.live.Item}
 		case h.live.state == unread:
@@ -114,7 +119,7 @@ func (p *Plan) replaces(all []hookRun, event string, version int) *Open {
 		if !h.after && !h.Passing && (version == Helm3 || h.before || !there) {
 			p.Kept = append(p.Kept, Kept{Object: h.live.Item.Identity(), Reason: HookMade})
 		}
-		programs = programs || h.program()
+		h.made, programs = !h.after, programs || h.program()
 	}
 	return nil
 }

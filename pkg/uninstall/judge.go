@@ -181,6 +181,8 @@ func (j *judging) spare(c *candidate) {
 		}
 	case r.GroupResource() == evidence.Claims.GroupResource(), r.GroupResource() == evidence.Volumes.GroupResource():
 		c.hold(Data, "", "")
+	case c.left.By == ByManager && slices.Contains(workloads, r.GroupResource()):
+		c.hold(Runs, "", "")
 	}
 	if c.Changed {
 		c.hold(Changed, "", "")

@@ -51,8 +51,9 @@ const (
 	Replaced Holding = "Replaced"
 	NotRead  Holding = "NotRead"
 	// ByTool: the tool keeps it. Changed: it is not as it was in the plan. Data: its deletion might destroy the data of a volume. HasInstances: it is a
-	// definition with instances.
+	// definition with instances. Runs: it is a workload that another one has made.
 	ByTool       Holding = "KeptByTool"
+	Runs         Holding = "Runs"
 	Changed      Holding = "Changed"
 	Data         Holding = "Data"
 	HasInstances Holding = "HasInstances"

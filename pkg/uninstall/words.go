@@ -207,6 +207,8 @@ func (h *Hold) Says() string {
 		return "might hold data that its deletion destroys"
 	case HasInstances:
 		return "has instances"
+	case Runs:
+		return "runs pods, which users may need"
 	case OwnedBy:
 		return "owned by " + h.Detail
 	case OwnerOf:

@@ -294,14 +294,11 @@ func (i *installed) removeLeftovers(t *testing.T, document string, plan *uninsta
 	if err != nil {
 		t.Fatal(err)
 	}
-	claimed := func(left stayed) bool { return left.Object.Kind == "PersistentVolumeClaim" }
+	needed := func(left stayed) bool { return left.Object.Kind == "PersistentVolumeClaim" || left.Object.Kind == "Deployment" }
 	for _, each := range plan.Left {
 		n, is := now[each.Object.UID]
-		holds := false
-		for _, k := range plan.Kept {
-			holds = holds || k.Object.Namespace == n.Name
-		}
-		spared := len(n.Owners) > 0 || claimed(each) || n.Kind == "Namespace" && (holds || slices.ContainsFunc(plan.Left, claimed))
+		holds := func(k stayed) bool { return k.Object.Namespace == n.Name }
+		spared := len(n.Owners) > 0 || needed(each) || n.Kind == "Namespace" && (slices.ContainsFunc(plan.Kept, holds) || slices.ContainsFunc(plan.Left, needed))
 		if is && n.DeletionTimestamp == "" && !spared {
 			t.Errorf("left after delete -f: %s", n)
 		}
