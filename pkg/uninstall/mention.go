@@ -40,7 +40,7 @@ var called = map[string]string{"PersistentVolumeClaim": "claim", "PersistentVolu
 
 var (
 	// nameless keys are those of texts that name no objects, or not one of a type that a leftover has, and of what has labels.
-	nameless = regexp.MustCompile(`(?i)^(apiVersion|kind|uid|imageID|labels|matchLabels|matchExpressions|nodeSelector|managedFields|ownerReferences|finalizers|container|containerName|.*namespaces?)$|^(port|.*Port)$`)
+	nameless = regexp.MustCompile(`(?i)^(apiVersion|kind|uid|(image|container)ID|labels|matchLabels|matchExpressions|nodeSelector|managedFields|ownerReferences|finalizers|container|containerName|.*namespaces?)$|^(port|.*Port)$`)
 	// plain keys are nameless where their values are texts, or maps of texts, as labels are.
 	plain = regexp.MustCompile(`(?i)^(image|selector)$`)
 	// own keys are those of lists of which the elements have names of their own.

@@ -75,7 +75,7 @@ export default defineConfig({
         text: 'Commands',
         items: [
           page('tree', 'docs/tree'), page('explain-stuck', 'docs/explain-stuck'), page('How causes are detected', 'docs/explain-causes'), page('unstick', 'docs/unstick'), page('delete', 'docs/delete'), page('delete: reference', 'docs/delete-reference'),
-          page('What a deletion breaks', 'docs/foresight'), page('uninstall', 'docs/uninstall'), page('collect', 'docs/collect'), page('check', 'docs/check'),
+          page('What a deletion breaks', 'docs/foresight'), page('uninstall', 'docs/uninstall'), page('uninstall: reference', 'docs/uninstall-reference'), page('collect', 'docs/collect'), page('check', 'docs/check'),
           page('graph', 'docs/graph'), page('snapshot, diff', 'docs/snapshot'), page('All flags', 'docs/commands/kubectl_gc')
         ]
       },

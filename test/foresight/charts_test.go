@@ -104,7 +104,7 @@ var chartList = []chart{
 	{name: "hook-replaced-owns-webhook", about: "the same with an object that is replaced, so that the webhook is deleted", layout: layout{operators: hooking, before: []string{ownsWebhook}},
 		types: "crds", before: madeWebhook, more: keeper("pre-install, pre-delete"), want: []string{"1 ValidatingWebhookConfiguration"}},
 	{name: "operator-makes", about: "an operator that has made a Secret, a ConfigMap by one of its controllers, and a Deployment", layout: layout{objects: []objects{}, before: []string{
-		"kubectl -n $S create secret generic made --field-manager=toy-$X", "kubectl -n $S create configmap made --field-manager=toy-$X-certificates",
+		"kubectl -n $S create secret generic password --from-literal=a=b --field-manager=toy-$X", "kubectl -n $S create configmap certificate --from-literal=a=b --field-manager=toy-$X-certificates",
 		"kubectl -n $S create deployment made --image=registry.example.com/made --field-manager=toy-$X"}}, types: "crds", want: []string{"leaves        deployment/made"}},
 	{name: "two-of-one-image", about: "two Deployments of one image, of which one serves the objects", layout: layout{operators: []operator{{}, {name: "web", serves: "none"}}}, types: "crds", objects: true, want: []string{"STUCK", "--prepare"}},
 	{name: "two-that-serve", about: "two Deployments of one image, which both serve the objects", layout: layout{operators: []operator{{}, {name: "web"}}}, types: "crds", objects: true, want: []string{"STUCK", "--prepare"}},
