@@ -21,6 +21,8 @@ const (
 	// fails tries again after up to 16m40s (k8s.io/client-go/util/workqueue,
 	// DefaultTypedControllerRateLimiter).
 	recent = 20 * time.Minute
+	// stands is for how long a condition must not have changed before that is no flip.
+	stands = time.Minute
 )
 
 // Settling is for how long after a deletion nobody is said to be absent: who lives may not have shown it yet. Tests do not wait
@@ -45,6 +47,9 @@ type Progress struct {
 	// Moved is when something last ended or began since the deletion: a condition
 	// changed, or was told for the first time. Zero for nothing.
 	Moved time.Time
+	// Fresh is the condition that changed last, where that is so new that it may be one that flips and
+	// ends nothing: it does not count for Moved until it has stood.
+	Fresh evidence.Condition
 	// Written is when a program last wrote to the object since the deletion, which
 	// it may do for ever, with what shows it; zero for never.
 	Written  time.Time
@@ -54,7 +59,9 @@ type Progress struct {
 }
 
 // Changed is when anything last changed since the deletion.
-func (p *Progress) Changed() time.Time { return evidence.Latest(p.Moved, p.Written) }
+func (p *Progress) Changed() time.Time {
+	return evidence.Latest(evidence.Latest(p.Moved, p.Written), p.Fresh.Since)
+}
 
 // ProgressOf reads what an object's status, managed fields and events say about
 // its deletion, on which a workload works; nil is for one that is none here.
@@ -118,7 +125,11 @@ func (f *Finder) moved(n graph.Node, status *statusOf, by *Workload, p *Progress
 		if status.isForeign(i) {
 			continue
 		}
-		move(c.Since)
+		if now.Sub(c.Since) > stands {
+			move(c.Since)
+		} else if c.Since.After(asked) && !p.Fresh.Since.After(c.Since) {
+			p.Fresh = c
+		}
 		if failing, _ := fails(c); !failing {
 			worked = evidence.Latest(worked, c.Since)
 		}

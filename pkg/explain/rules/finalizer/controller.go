@@ -86,14 +86,19 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 	j.lacks(full, c, "")
 	if idle := j.since(evidence.Latest(evidence.Latest(evidence.Requested(j.n.Object()), p.Started), p.Moved)); idle > controllers.Quiet {
 		c.Verdict = finding.Unknown
-		if p.Only != "" && p.Says == nil {
+		switch fresh := p.Fresh; {
+		case fresh.Type != "":
+			j.about += "flips"
+			c.Summary = c.Summary.And(MightFlip, fresh.Type, duration.HumanDuration(j.since(fresh.Since)))
+			first(c, finding.Way{Effect: say.Of(AskIfFlips)})
+		case p.Only != "" && p.Says == nil:
 			c.Summary = c.Summary.And(ItSays, p.Only)
-		} else {
+		default:
 			c.Summary = c.Summary.And(NoProgress, strings.TrimSuffix(idle.Truncate(time.Minute).String(), "0s"))
 		}
 		ago := j.since(p.Written)
 		writes := !p.Written.IsZero() && ago <= controllers.Quiet
-		if writes {
+		if writes && p.Fresh.Type == "" {
 			j.about += "writes"
 			c.Summary = c.Summary.And(ButWritten, duration.HumanDuration(ago))
 		}
