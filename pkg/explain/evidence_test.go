@@ -15,8 +15,10 @@ const autoscaler = `HorizontalPodAutoscaler/op/hpa {"spec":{"scaleTargetRef":{"a
 
 var downscaled = strings.Replace(deployment(0), `"metadata":{`, `"metadata":{"annotations":{"downscaler/original-replicas":"2"},`, 1)
 
-// seenLater is a webhook that rejects what is asked about two objects, of which the controller is seen to fail with the second.
-var seenLater = alive + held + "ConfigMap/s/b deleted=60 finalizers=example.com/x\n" + validating("") + `
+// seenLater is a webhook that rejects what is asked about two objects, of which a controller, if there is one, is seen to fail with the second.
+var seenLater = alive + `ConfigMap/s/a deleted=30 finalizers=example.com/x
+ConfigMap/s/b deleted=30 finalizers=example.com/x
+` + validating("") + `
 Event/s/e {"type":"Warning","message":"admission webhook \"w.example.com\" denied it","involvedObject":{"uid":"b"},"lastTimestamp":"2026-01-02T03:04:00Z"}
 Service/x/hook {}
 EndpointSlice/x/h {"metadata":{"labels":{"kubernetes.io/service-name":"hook"}},"endpoints":[{}]}

@@ -4,6 +4,7 @@ package explain
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
@@ -30,11 +31,20 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 		if w.onlyYours(n, r, known) {
 			continue
 		}
+		r.Sole = unserved(known, finalizer)
 		for _, c := range write.Obstacles(w.rules, n, r, "UPDATE") {
 			holds = append(holds, w.hold(finding.Blocker{Because: say.Of(write.NotRemovable, finalizer), Cause: c}))
 		}
 	}
 	return holds
+}
+
+// unserved reports whether no controller removes a finalizer, by its blocker.
+func unserved(known []hold, finalizer string) bool {
+	return slices.ContainsFunc(known, func(h hold) bool {
+		nobody := h.cause != nil && slices.Contains([]Kind{finding.FinAbsent, finding.FinManual, finding.FinInNamespace}, h.cause.Kind)
+		return h.finalizer == finalizer && nobody
+	})
 }
 
 // removals goes over what refusals asks about objects.

@@ -22,6 +22,9 @@ func (p *Plan) order(l *Look) {
 			continue
 		}
 		held, certain := sets.New(blocked(l, refusal.Cause)...), refusal.Cause.Verdict == explain.Stuck
+		if needs := p.beyond(l, held); denies(refusal.Cause.Kind) && len(refusal.Writes) > 0 && needs != "" {
+			refusal.Writes, refusal.Reason, refusal.Needs = nil, NotAllowed, needs
+		}
 		dealt := certain && (len(refusal.Writes) > 0 || refusal.Reason == NotEnough)
 		for j := range p.Choices {
 			c := &p.Choices[j]
@@ -34,6 +37,24 @@ func (p *Plan) order(l *Look) {
 			}
 		}
 	}
+}
+
+// beyond returns the risk that would have to be allowed for objects to be changed that are refused that change, empty where one of them
+// needs no more: nothing that denies a write is passed for nothing.
+func (p *Plan) beyond(l *Look, held sets.Set[types.UID]) (needs explain.Risk) {
+	stay := sets.New[types.UID]()
+	for i := range p.Choices {
+		c := &p.Choices[i]
+		changes := func(r explain.Remedy) bool { return r.Operation != nil && held.Has(r.Operation.Object.UID) }
+		if c.Reason == NotAllowed && slices.ContainsFunc(c.Cause.Remedies, changes) {
+			stay.Insert(blocked(l, c.Cause)...)
+			needs = needs.Worse(c.Needs)
+		}
+	}
+	if !stay.IsSuperset(held) {
+		return ""
+	}
+	return needs
 }
 
 // denies reports whether a cause is that something denies a write, as a dry run of the caller's has met it.

@@ -131,6 +131,22 @@ func TestDeniedToTheCaller(t *testing.T) {
 	}
 }
 
+// What denies a change is not passed where the change itself is riskier than what is allowed.
+func TestPassedForNothing(t *testing.T) {
+	change := explain.Remedy{Risk: explain.Dangerous, Effect: say.Plain("do it"), Action: explain.Action{Operation: new(remedy.PatchOf(identity("held"), remedy.Remove("/metadata/finalizers/0")))}}
+	guard := &explain.Cause{Kind: explain.Kind{ID: "guard"}, Object: identity("held"), Verdict: explain.Stuck, Remedies: []explain.Remedy{change}}
+	denial := &explain.Cause{Kind: finding.AdmWebhookDeny, Object: identity("webhook"), Verdict: explain.Stuck, Remedies: []explain.Remedy{way(explain.Disruptive, "exempt")}}
+	l := &unstick.Look{Graph: graph.New(&graph.Snapshot{}), Report: &explain.Report{
+		Causes:  []*explain.Cause{denial, guard},
+		Objects: []explain.Explanation{{Object: identity("held"), Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: guard}, {Cause: denial}}}},
+	}}
+	for allow, want := range map[explain.Risk]int{explain.Disruptive: 0, explain.Dangerous: 2} {
+		if p := unstick.Choose(l, &unstick.Options{Allow: allow}); len(p.Writes()) != want || p.Choices[0].Needs != "" != (want == 0) {
+			t.Errorf("%s: %d changes, %+v", allow, len(p.Writes()), p.Choices[0])
+		}
+	}
+}
+
 // The same change for two causes is made once, and what follows either of them is agreed to with it.
 func TestShared(t *testing.T) {
 	causes := []*explain.Cause{}

@@ -98,6 +98,8 @@ type Reply struct {
 	Gone bool
 	// Unsent: it was not asked, because too much was.
 	Unsent bool
+	// Sole: nobody but the caller is known to send such a write, so that the answer to the caller is the answer.
+	Sole bool
 	// tellsNothing says that the answer is worth a note and is no answer.
 	tellsNothing bool
 }

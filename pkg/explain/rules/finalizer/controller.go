@@ -86,29 +86,7 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 	j.lacks(full, c, "")
 	if idle := j.since(evidence.Latest(evidence.Latest(evidence.Requested(j.n.Object()), p.Started), p.Moved)); idle > controllers.Quiet {
 		c.Verdict = finding.Unknown
-		switch fresh := p.Fresh; {
-		case fresh.Type != "":
-			j.about += "flips"
-			c.Summary = c.Summary.And(MightFlip, fresh.Type, duration.HumanDuration(j.since(fresh.Since)))
-			first(c, finding.Way{Effect: say.Of(AskIfFlips)})
-		case p.Only != "" && p.Says == nil:
-			c.Summary = c.Summary.And(ItSays, p.Only)
-		default:
-			c.Summary = c.Summary.And(NoProgress, strings.TrimSuffix(idle.Truncate(time.Minute).String(), "0s"))
-		}
-		ago := j.since(p.Written)
-		writes := !p.Written.IsZero() && ago <= controllers.Quiet
-		if writes && p.Fresh.Type == "" {
-			j.about += "writes"
-			c.Summary = c.Summary.And(ButWritten, duration.HumanDuration(ago))
-		}
-		switch {
-		case p.Pause != nil:
-			c.Summary = c.Summary.And(MightBePaused, p.Pause)
-			c.Own, c.Ways = append(c.Own, finding.Facts(p.Pause.Fact())...), append(c.Ways, resume(p.Pause))
-		case p.Says == nil && j.about == "" && l != nil && !writes:
-			c.Ways = append(c.Ways, workload.Restart(l, say.Of(workload.RestartHung))...)
-		}
+		j.idles(c, &p, l, idle)
 	}
 	c.Key = strings.Join([]string{string(c.Verdict), name, j.s.Finalizer, j.about}, " ")
 	if p.Says != nil {
@@ -122,6 +100,33 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 		c.Key += " " + p.Pause.String()
 	}
 	return c
+}
+
+// idles says of an object on which nothing has ended for long what else shows, and what to do about it.
+func (j *judgement) idles(c *finding.Cause, p *controllers.Progress, l *controllers.Workload, idle time.Duration) {
+	switch fresh := p.Fresh; {
+	case fresh.Type != "":
+		j.about += "flips"
+		c.Summary = c.Summary.And(MightFlip, fresh.Type, duration.HumanDuration(j.since(fresh.Since)))
+		first(c, finding.Way{Effect: say.Of(AskIfFlips)})
+	case p.Only != "" && p.Says == nil:
+		c.Summary = c.Summary.And(ItSays, p.Only)
+	default:
+		c.Summary = c.Summary.And(NoProgress, strings.TrimSuffix(idle.Truncate(time.Minute).String(), "0s"))
+	}
+	ago := j.since(p.Written)
+	writes := !p.Written.IsZero() && ago <= controllers.Quiet
+	if writes && p.Fresh.Type == "" {
+		j.about += "writes"
+		c.Summary = c.Summary.And(ButWritten, duration.HumanDuration(ago))
+	}
+	switch {
+	case p.Pause != nil:
+		c.Summary = c.Summary.And(MightBePaused, p.Pause)
+		c.Own, c.Ways = append(c.Own, finding.Facts(p.Pause.Fact())...), append(c.Ways, resume(p.Pause))
+	case p.Says == nil && j.about == "" && l != nil && !writes:
+		c.Ways = append(c.Ways, workload.Restart(l, say.Of(workload.RestartHung))...)
+	}
 }
 
 func (j *judgement) since(t time.Time) time.Duration { return j.Now.Sub(t) }

@@ -91,18 +91,29 @@ func met(f *rules.Facts, n graph.Node, c *finding.Cause, words string) *finding.
 		return c
 	}
 	if seen, is := f.Asker.SeenFailing(n, words); is {
-		c.Verdict, c.Evidence = finding.Stuck, append(c.Evidence, finding.Fact{Fact: seen})
-		for _, w := range []say.Word{AnswerToYou, AsksWho} {
-			if at, _ := c.Summary.Find(w); at >= 0 {
-				c.Summary = c.Summary.Splice(at, at+1, say.Text{})
-			}
-		}
+		c.Evidence = append(c.Evidence, finding.Fact{Fact: seen})
+		decided(c)
 	}
 	return c
 }
 
-// met is met for the answer.
-func (f refused) met(c *finding.Cause) *finding.Cause { return met(f.Facts, f.n, c, f.r.Words()) }
+// decided makes a refusal one that does not depend on who asks.
+func decided(c *finding.Cause) {
+	c.Verdict = finding.Stuck
+	for _, w := range []say.Word{AnswerToYou, AsksWho} {
+		if at, _ := c.Summary.Find(w); at >= 0 {
+			c.Summary = c.Summary.Splice(at, at+1, say.Text{})
+		}
+	}
+}
+
+// met is met for the answer. Where nobody else sends such writes, it is that to the only one who does.
+func (f refused) met(c *finding.Cause) *finding.Cause {
+	if met(f.Facts, f.n, c, f.r.Words()); f.r.Sole && f.r.Words() != "" {
+		decided(c)
+	}
+	return c
+}
 
 // because adds the reason of a refusal to what a cause says. Objects that share the cause may have others: then it is an
 // example, the same in whichever order they are looked at.
