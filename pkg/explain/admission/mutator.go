@@ -107,7 +107,25 @@ func (a *Asker) Mutation(n graph.Node, r Reply) *Mutation {
 	return nil
 }
 
+// Changers returns who may have made the change that a webhook rejects of a write that changes no such thing itself: the removal of a
+// finalizer. They are those with the backend of that webhook, which set defaults, or else all.
+func (a *Asker) Changers(n graph.Node, denier *Webhook, r Reply) []Mutator {
+	if !rejectsChange().MatchString(r.Reason()) {
+		return nil
+	}
+	all := a.Mutators(n)
+	own := slices.DeleteFunc(slices.Clone(all), func(m Mutator) bool {
+		return m.Webhook == nil || !reflect.DeepEqual(m.Webhook.ClientConfig, denier.ClientConfig)
+	})
+	if len(own) > 0 {
+		return own
+	}
+	return all
+}
+
 var (
+	// rejectsChange is said of a change, by webhooks that allow the object to be as it is.
+	rejectsChange = pattern.New(`(?i)immutable|no (updates?|changes?) (is|are) allowed|only status updates|\b(spec|field)\b.{0,80}(can|may|must)( ?not|n't) be (changed|updated|modified)|(changes?|updates?) to .{0,80} forbidden`)
 	// invalidValue begins what is said of a value (k8s.io/apimachinery/pkg/util/validation/field,
 	// Error.ErrorBody); immutable is said of a change, whatever the value.
 	invalidValue = pattern.New(`^(?:Invalid value|Unsupported value): ("(?:[^"\\]|\\.)*"|\{.*\}|\[.*\]|[^:]+): `)

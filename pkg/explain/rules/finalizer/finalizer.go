@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -43,6 +44,9 @@ func Foreign(f *rules.Facts, n rules.Mark, list finalizers.Field) []finding.Bloc
 	}
 	j := &judgement{Facts: f, n: n, s: a.Search}
 	c := j.judge(a)
+	if refused := j.refused(c); len(refused) > 0 {
+		return refused
+	}
 	if j.next != nil {
 		return []finding.Blocker{entry(finding.Blocker{Symptom: c.Kind, Because: c.Summary, Next: j.next}, n, list)}
 	}
@@ -51,6 +55,20 @@ func Foreign(f *rules.Facts, n rules.Mark, list finalizers.Field) []finding.Bloc
 	if a.Is == controllers.Unserved {
 		for _, refused := range write.ForPods(f, a.By.Workload) {
 			blockers = append(blockers, entry(finding.Blocker{Because: say.Of(PodsNotMade), Cause: refused}, n, list))
+		}
+	}
+	return blockers
+}
+
+// refused is what refuses the removal of the finalizer, where that is what its controller says itself: then the controller is no cause of its own.
+func (j *judgement) refused(c *finding.Cause) (blockers []finding.Blocker) {
+	if c.Kind != finding.FinFailing || len(answer.Named(j.failure)) == 0 {
+		return nil
+	}
+	r := j.Asker.TryRemoval(j.n.Node, j.n.Key)
+	if r.Words() != "" && strings.Contains(j.failure, r.Words()) || r.Kind == answer.WebhookFailed && strings.Contains(j.failure, `"`+r.Name+`"`) {
+		for _, cause := range write.Obstacles(j.Facts, j.n.Node, r, "UPDATE") {
+			blockers = append(blockers, entry(finding.Blocker{Because: say.Of(MetBy, c.Controller.Name), Cause: cause}, j.n, j.s.Field))
 		}
 	}
 	return blockers
@@ -116,6 +134,8 @@ type judgement struct {
 	byHand bool
 	// kinds: the cause is one for all kinds of objects.
 	kinds bool
+	// failure is what the controller says of a clean-up that fails.
+	failure string
 	// mighty are those who work, may change everything, and are not known to have nothing to do with the finalizer.
 	mighty []finding.Fact
 	// next must be deleted first and is being deleted; there is no cause then.

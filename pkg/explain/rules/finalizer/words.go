@@ -96,6 +96,7 @@ const (
 	OfSpec         say.Word = "spec finalizer %s"
 	That           say.Word = ": "
 	PodsNotMade    say.Word = "the pods of its controller cannot be created"
+	MetBy          say.Word = "%s tries to remove it, and is refused"
 	MustRemove     say.Word = "%s must remove it"
 	NotChecked     say.Word = "%s must remove it: kube-controller-manager works, but what the finalizer waits for was not checked: %s"
 	UsersOf        say.Word = "the objects that use %s: %s"

@@ -53,10 +53,27 @@ func (f refused) denies(h *admission.Webhook) *finding.Cause {
 		c.At, c.Summary = h.Config, say.Of(WebhookRejects, h.Name).And(AnswerToYou)
 		c.Evidence = shows(finding.Fact{Fact: f.r.Fact()}, h, nil)
 		c.Ways = []finding.Way{finding.See(remedy.YAML(f.n.Identity()), ChangeForWebhook)}
+		if f.operation == "UPDATE" {
+			f.notOfTheWrite(c, f.Asker.Changers(f.n, h, f.r))
+		}
 	}))
 	because(c, f.r.Refusal)
 	exempt(f.Facts, c, f.n, h)
 	return c
+}
+
+// notOfTheWrite says of a change that is rejected, and that the write does not make, who makes it meanwhile.
+func (f refused) notOfTheWrite(c *finding.Cause, changers []admission.Mutator) {
+	var names []string
+	for i := range changers[:min(len(changers), evidence.MaxShown)] {
+		names = append(names, changers[i].At.String())
+		way := f.spare(&changers[i])
+		way.Effect = say.Of(SpareEndingOf, changers[i].At)
+		c.Evidence, c.Ways = append(c.Evidence, finding.Fact{Fact: changers[i].Evidence}), append(c.Ways, way)
+	}
+	if len(names) > 0 {
+		c.Summary = c.Summary.And(NotOfTheWrite, strings.Join(slices.Compact(names), ", "))
+	}
 }
 
 // answersSometimes is a webhook of which some calls fail: whether the write that is needed is refused is not known.
