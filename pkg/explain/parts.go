@@ -30,6 +30,8 @@ func PartsOf(objects []graph.Object) graph.Parts {
 			parts = parts.With(graph.Part{Namespace: o.Name})
 		case o.Namespace != "":
 			parts = parts.With(graph.Part{Resource: o.Resource.GroupResource(), Namespace: o.Namespace})
+		case o.BeingDeleted() && !graph.BuiltinGroup(o.Resource.Group): // whether its type can be listed
+			parts = parts.With(graph.Part{Resource: o.Resource.GroupResource()})
 		}
 	}
 	return parts

@@ -316,6 +316,10 @@ func (w *walker) holds(n graph.Node) []hold {
 		holds = append(holds, w.holdsOf(blockers)...)
 	}
 	holds = append(holds, w.refusals(n, holds)...)
+	if slices.ContainsFunc(w.finalizers(n), func(f string) bool { return !isCollectors(f) }) {
+		_, progresses := w.atWork(holds)
+		holds = append(holds, w.holdsOf(definition.OwnUnlisted(w.rules, n, progresses))...)
+	}
 	holds = append(holds, w.holdsOf(w.rules.Future(n))...)
 	if len(holds) == 0 {
 		holds = append(holds, w.hold(collector.HalfDeleted(n)))

@@ -51,6 +51,24 @@ func Unlisted(f *rules.Facts, u graph.Unlisted) *finding.Cause {
 	return Unread(f, u.GroupVersionResource, u.Message)
 }
 
+// OwnUnlisted is why the type of an object could not be listed: its controllers cannot either, unless one progresses and has written to the
+// object since the deletion, which reads another version.
+func OwnUnlisted(f *rules.Facts, n graph.Node, progresses bool) (blockers []finding.Blocker) {
+	f.Needs(graph.Part{Resource: n.Resource().GroupResource(), Namespace: n.Namespace()})
+	for _, u := range f.Unlisted {
+		if u.GroupResource() != n.Resource().GroupResource() || u.Namespace != "" && u.Namespace != n.Namespace() {
+			continue
+		}
+		if full, err := f.Whole(n); progresses && err == nil && !f.Finder.ProgressOf(n, full, nil).Written.IsZero() {
+			continue
+		}
+		if c := Unlisted(f, u); c != nil {
+			blockers = append(blockers, finding.Blocker{Because: say.Of(TypeUnread), Cause: c})
+		}
+	}
+	return blockers
+}
+
 // Unread is the cause of a failure to read objects of a type, nil when the message does not tell.
 func Unread(f *rules.Facts, resource schema.GroupVersionResource, message string) *finding.Cause {
 	switch {

@@ -22,6 +22,7 @@ const (
 // What keeps objects of a type from being read.
 const (
 	ConversionFails say.Word = "its conversion webhook fails: objects stored in another version cannot be read, listed or written, which blocks their deletion, and the deletion of the definition and of every namespace"
+	TypeUnread      say.Word = "objects of its type cannot be listed"
 	ReadAgain       say.Word = "the objects can be read again"
 	ConvertNothing  say.Word = "make the API server change only the apiVersion, if all objects of the type are to be deleted anyway"
 	LostFields      say.Word = "fields that the versions do not share are dropped from objects that are written"
