@@ -60,6 +60,8 @@ ray.io/v1                               RayCluster                       rayclus
 helm.cattle.io/v1                       HelmChart                        helmcharts                       namespaced
 tekton.dev/v1                           TaskRun                          taskruns                         namespaced
 work.open-cluster-management.io/v1      ManifestWork                     manifestworks                    namespaced
+cluster.open-cluster-management.io/v1   ManagedCluster                   managedclusters                   cluster
+work.karmada.io/v1alpha1                Work                             works                             namespaced
 example.com/v1                          Gizmo                            gizmos                            cluster
 kafka.strimzi.io/v1                     KafkaTopic                       kafkatopics                       namespaced
 acme.cert-manager.io/v1                 Challenge                        challenges                        namespaced
@@ -93,4 +95,5 @@ networking.k8s.io/v1                    IngressClass                     ingress
 external-secrets.io/v1                  ClusterSecretStore               clustersecretstores               cluster
 external-secrets.io/v1                  ExternalSecret                   externalsecrets                   namespaced
 cache.acme.test/v1                      Cache                            caches                            namespaced
+cluster.karmada.io/v1alpha1             Cluster                          clusters                          cluster
 `

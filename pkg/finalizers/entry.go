@@ -74,7 +74,10 @@ type Entry struct {
 	// OffCluster says where the controller runs out of sight, if it can. Nothing
 	// follows then from not finding it.
 	OffCluster string
-	WaitsFor   string
+	// Place is the object that stands for where that is: its type, the field of the object that has its name, and, if there is one, what
+	// comes before the name there: "<plural>.<group> <field.of.the.object> <prefix>".
+	Place    string
+	WaitsFor string
 	// WhileUsed is set when others have to bring that about: however well the
 	// controller works, the finalizer stays for as long as something uses the object.
 	WhileUsed Use

@@ -209,6 +209,7 @@ var fields = []fieldOf{
 	{"helpers", workloadsWant, func(e *Entry) any { return &e.Helpers }},
 	{"leases", "a list of mappings of namespace and name to text", func(e *Entry) any { return &e.Leases }},
 	{"offCluster", "text", func(e *Entry) any { return &e.OffCluster }},
+	{"place", "text", func(e *Entry) any { return &e.Place }},
 	{"waitsFor", "text", func(e *Entry) any { return &e.WaitsFor }},
 	{"whileUsed", "text", func(e *Entry) any { return &e.WhileUsed }},
 	{"users", "a list of text", func(e *Entry) any { return &e.Users }},

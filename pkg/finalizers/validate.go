@@ -53,6 +53,9 @@ func (e *entry) validate() field.ErrorList {
 			errs = append(errs, field.Invalid(field.NewPath("users").Index(i), user, "want <plural>.<group> <field.of.the.object>"))
 		}
 	}
+	if stated := strings.Fields(e.Place); e.Place != "" && (len(stated) < 2 || len(stated) > 3 || !strings.Contains(stated[0], ".")) {
+		errs = append(errs, field.Invalid(field.NewPath("place"), e.Place, "want <plural>.<group> <field.of.the.object> <prefix>"))
+	}
 	errs = append(errs, e.validateKinds()...)
 	errs = append(errs, e.validateWorkloads("workloads", e.Workloads)...)
 	errs = append(errs, e.validateWorkloads("helpers", e.Helpers)...)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -49,12 +51,37 @@ func (j *judgement) outOfSight(c *finding.Cause, elsewhere string) *finding.Caus
 	if version := j.Server().Version(); version != "" {
 		c.Own = append(c.Own, finding.At("the API server", "version", version))
 	}
-	c.Ways = []finding.Way{
+	c.Ways = append(j.place(c),
 		finding.See(remedy.ManagedFields(j.n.Identity()), FindOutWhether),
-		{Effect: say.Of(ReadLogOutside, elsewhere)},
-		{Effect: say.Of(IfNoneInstall, j.s.Whose(), j.usually())},
-	}
+		finding.Way{Effect: say.Of(ReadLogOutside, elsewhere)},
+		finding.Way{Effect: say.Of(IfNoneInstall, j.s.Whose(), j.usually())},
+	)
 	return c
+}
+
+// place adds what the cluster knows of where the controller runs out of sight, and returns what to do about it.
+func (j *judgement) place(c *finding.Cause) []finding.Way {
+	full, err := j.Whole(j.n.Node)
+	if err != nil {
+		return nil
+	}
+	p := j.Finder.PlaceOf(j.n.Node, full, j.s)
+	switch {
+	case p == nil:
+	case p.Gone:
+		c.Key += " " + p.Object.String()
+		c.Summary = c.Summary.And(PlaceGone, p.Object)
+		c.Evidence = append(c.Evidence, finding.AtSays(p.Object.String(), "", DoesNotExist))
+	case p.Lacks.Type != "":
+		c.Key += " " + p.Object.String()
+		c.Summary = c.Summary.And(PlaceLacks, p.Object, strings.TrimSuffix(p.Lacks.Message, "."))
+		if !p.Lacks.Since.IsZero() {
+			c.Summary = c.Summary.And(ForLong, duration.HumanDuration(j.since(p.Lacks.Since)))
+		}
+		c.Evidence = append(c.Evidence, finding.Fact{Fact: p.Lacks.Fact(p.Object.String())})
+		return []finding.Way{finding.See(remedy.YAML(p.Object), RepairPlace, p.Object)}
+	}
+	return nil
 }
 
 // tryCandidate is what to do about one of several candidates.

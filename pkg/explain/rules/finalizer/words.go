@@ -119,6 +119,11 @@ const (
 	IfServes            say.Word = "if %s is to serve namespace %s: "
 	NoManagedFields     say.Word = "no entry, so it is not known who set its finalizers and who has written to it"
 	MightRunOutside     say.Word = "no controller in this cluster removes the finalizer %s. Its controller might run where it cannot be seen from here (%s); if it does not, nothing will remove the finalizer"
+	PlaceGone           say.Word = ". %s, which stands for that place, does not exist"
+	PlaceLacks          say.Word = ". %s says: %s"
+	ForLong             say.Word = ", for %s"
+	DoesNotExist        say.Word = "does not exist"
+	RepairPlace         say.Word = "see %s: get the controller there, or its connection to this cluster, to work again" + cleansUp
 	FindOutWhether      say.Word = "find out whether it does: a working controller has written to the object, or to its status, since the deletion began; metadata.managedFields shows who wrote what and when"
 	ReadLogOutside      say.Word = "if it does, read its log where it runs (%s): nothing here shows why it has not removed the finalizer"
 	AskAgainIn          say.Word = "ask again in %s"
