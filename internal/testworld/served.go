@@ -88,6 +88,7 @@ operators.coreos.com/v1alpha1           ClusterServiceVersion            cluster
 operators.coreos.com/v1alpha1           InstallPlan                      installplans                      namespaced
 operators.coreos.com/v1                 OperatorGroup                    operatorgroups                    namespaced
 kueue.x-k8s.io/v1beta1                  ResourceFlavor                   resourceflavors                   cluster
+kueue.x-k8s.io/v1beta1                  Workload                         workloads                         namespaced
 kueue.x-k8s.io/v1beta1                  ClusterQueue                     clusterqueues                     cluster
 karpenter.k8s.aws/v1                    EC2NodeClass                     ec2nodeclasses                    cluster
 karpenter.sh/v1                         NodeClaim                        nodeclaims                        cluster

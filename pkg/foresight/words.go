@@ -48,6 +48,8 @@ const (
 	outsider          say.Word = "a controller outside the cluster, which renews a lease,"
 	uncheckedUse      say.Word = "; whether that is so was not checked"
 	unused            say.Word = "; nothing uses it"
+	usedByKept        say.Word = "; %s (%s old) uses it, and is not deleted"
+	usedByEnding      say.Word = "; %s uses it, and is being deleted already"
 	usedBy            say.Word = "; %s uses it, and must be deleted before"
 	oneWorks          say.Word = "one of %s removes the finalizer %s; all work"
 	eachLoses         say.Word = "%s, one of which must remove the finalizer %s, are deleted, or lose what they need"

@@ -220,45 +220,52 @@ func madeByControllers(r *graph.Resource) bool {
 	return r.IsPod() || slices.Contains([]string{"apps", "batch", "policy", "autoscaling"}, r.Group)
 }
 
-// User is an object whose spec names another.
+// User is an object that uses another.
 type User struct {
 	graph.Node
 	Evidence evidence.Fact
+	// Stated: the catalogue says that such an object does by this field.
+	Stated bool
+}
+
+// Usage is who uses an object.
+type Usage struct {
+	By []User
+	// Unread are the types of which that could not be read.
+	Unread []string
+	// Of are the types of which the catalogue says that they do, where all that do are known.
+	Of []string
 }
 
 // UsersOf returns the objects that use one whose finalizer waits until nobody does: those that the
 // catalogue says, and those of its own API, and others that its controller serves, whose spec names
-// it by kind and name. unread says what could not be read of them.
+// it by kind and name.
 //
 // They are looked for of a few objects with a finalizer: each takes a list for each type.
-func (f *references) UsersOf(n graph.Node, s *Search) (users []User, unread []string) {
+func (f *references) UsersOf(n graph.Node, s *Search) (u Usage) {
 	if s.asked++; s.asked > maxUsed {
-		return nil, nil
+		return u
 	}
 	for _, r := range f.userTypes(n, s) {
 		namespace := n.Namespace() // empty for an object that all namespaces may use
 		mentioning, err := f.evidence.Mentioning(r.GroupVersionResource, namespace, n.Name())
 		if err != nil {
-			unread = append(unread, r.GroupResource().String())
+			u.Unread = append(u.Unread, r.GroupResource().String())
 			continue
 		}
 		for i := range mentioning {
-			if u, uses := f.uses(r, &mentioning[i], n, s); uses {
-				users = append(users, u)
+			if user, uses := f.uses(r, &mentioning[i], n, s); uses {
+				u.By = append(u.By, user)
 			}
 		}
 	}
-	graph.SortByIdentity(users, func(u *User) graph.Identity { return u.Identity() })
-	return users, unread
-}
-
-// Users returns the objects that use one, as UsersOf does, and whether these are all, by what the catalogue says of who uses it.
-func (f *references) Users(n graph.Node, s *Search) (users []User, all bool) {
-	if s.asked >= maxUsed || len(relations(s)) == 0 {
-		return nil, false
+	graph.SortByIdentity(u.By, func(u *User) graph.Identity { return u.Identity() })
+	for _, relation := range relations(s) {
+		if len(u.Unread) == 0 && !slices.Contains(u.Of, relation.resource) {
+			u.Of = append(u.Of, relation.resource)
+		}
 	}
-	users, unread := f.UsersOf(n, s)
-	return users, len(unread) == 0
+	return u
 }
 
 const (
@@ -321,7 +328,7 @@ func (f *references) uses(r *graph.Resource, o *unstructured.Unstructured, n gra
 		}
 		for path, at := range valuesAt(o.Object, "", strings.Split(relation.field, ".")) {
 			if at.name == n.Name() && at.means(n) {
-				user.Evidence = evidence.Field(user.Node, path, at.name)
+				user.Evidence, user.Stated = evidence.Field(user.Node, path, at.name), true
 				return user, true
 			}
 		}

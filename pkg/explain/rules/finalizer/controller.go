@@ -82,6 +82,9 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 		return j.failing(c, &p, name)
 	}
 	c.Kind, c.Verdict, c.Summary = finding.FinWorking, finding.Progressing, say.Of(NotRemovedYet, name, j.s.Finalizer)
+	if len(j.unused) > 0 {
+		c.Summary = c.Summary.And(NothingUses, strings.Join(j.unused, ", "))
+	}
 	told(c, &p)
 	j.lacks(full, c, "")
 	if idle := j.since(evidence.Latest(evidence.Latest(evidence.Requested(j.n.Object()), p.Started), p.Moved)); idle > controllers.Quiet {

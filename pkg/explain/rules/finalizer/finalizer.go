@@ -38,11 +38,11 @@ func Foreign(f *rules.Facts, n rules.Mark, list finalizers.Field) []finding.Bloc
 		return []finding.Blocker{entry(b, n, list)}
 	}
 	a := f.Finder.Find(n.Node, n.Key, list)
-	used := users(f, n.Node, a)
+	used, unused := users(f, n.Node, a)
 	if len(used) > 0 && a.Is == controllers.Served {
 		return used
 	}
-	j := &judgement{Facts: f, n: n, s: a.Search}
+	j := &judgement{Facts: f, n: n, s: a.Search, unused: unused}
 	c := j.judge(a)
 	if refused := j.refused(c); len(refused) > 0 {
 		return refused
@@ -106,20 +106,23 @@ func component(f *rules.Facts, n rules.Mark, list finalizers.Field) (b finding.B
 }
 
 // users are the objects that use one whose controller waits until none does: they must be deleted, however well
-// it works. A controller that must do something else, or does not work, is looked at when none is left.
-func users(f *rules.Facts, n graph.Node, a *controllers.Answer) []finding.Blocker {
+// it works. A controller that must do something else, or does not work, is looked at when none is left. Unused are the
+// types of which none does.
+func users(f *rules.Facts, n graph.Node, a *controllers.Answer) (blockers []finding.Blocker, unused []string) {
 	if !a.Waits() || a.Is != controllers.Served && a.Is != controllers.Unclear {
-		return nil
+		return nil, nil
 	}
-	users, unread := f.Finder.UsersOf(n, a.Search)
-	var blockers []finding.Blocker
-	for i := range users[:min(len(users), evidence.MaxShown)] {
-		blockers = append(blockers, usage.InUse(n, users[i].Node, users[i].Evidence))
+	used := f.Finder.UsersOf(n, a.Search)
+	for _, user := range used.By[:min(len(used.By), evidence.MaxShown)] {
+		blockers = append(blockers, usage.InUse(n, user.Node, user.Evidence))
 	}
-	for _, what := range unread {
+	for _, what := range used.Unread {
 		f.Note(say.Of(UsersOf, n.Identity(), what))
 	}
-	return blockers
+	if len(used.By) == 0 {
+		unused = used.Of
+	}
+	return blockers, unused
 }
 
 // judgement finds out who should remove one finalizer from one object, and why that does not happen. The objects with the
@@ -128,6 +131,8 @@ type judgement struct {
 	*rules.Facts
 	n rules.Mark
 	s *controllers.Search
+	// unused are the types of which nothing uses the object, for which the controller waits.
+	unused []string
 	// about is another object that the cause is about.
 	about string
 	// byHand: removing the finalizer by hand is a way out, the last one.

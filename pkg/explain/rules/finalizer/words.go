@@ -23,6 +23,7 @@ const (
 const (
 	ProgressUnread    say.Word = "%s works, but its progress with the object could not be read"
 	NotRemovedYet     say.Word = "%s works, but has not removed the finalizer %s yet"
+	NothingUses       say.Word = "; nothing among %s uses it any more"
 	NoProgress        say.Word = "; it has shown no progress for %s"
 	MightFlip         say.Word = "; condition %s changed %s ago, which is progress only if it does not keep flipping"
 	AskIfFlips        say.Word = "ask again in a minute: if the condition has changed again, it flips, and nothing progresses"
