@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
@@ -192,37 +191,6 @@ func (l *looker) eachLoses(s *Service, n graph.Node, a *controllers.Answer) bool
 		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(eachLoses, among, s.Finalizer))
 	}
 	return true
-}
-
-// used looks for what uses an object whose controller waits until nothing does. With what uses it it can go first, if all of that goes;
-// what stays keeps it.
-func (l *looker) used(s *Service, n graph.Node, a *controllers.Answer, does say.Text) {
-	used := l.now.finder.UsersOf(n, a.Search)
-	if i := slices.IndexFunc(used.By, func(u controllers.User) bool { return !l.going[u.UID()] }); i >= 0 {
-		u := &used.By[i]
-		age := duration.HumanDuration(l.now.evidence.Now.Sub(u.CreationTimestamp().Time))
-		switch {
-		case u.BeingDeleted():
-			s.whenever(Unclear, does.And(usedByEnding, u.Identity()))
-		case u.Stated:
-			s.whenever(Stuck, say.Of(StuckBy, does.And(usedByKept, u.Identity(), age)))
-		default:
-			s.whenever(Unclear, does.And(usedByKept, u.Identity(), age))
-		}
-		return
-	}
-	if len(used.Of) == 0 {
-		s.whenever(Unclear, does.And(uncheckedUse))
-		return
-	}
-	s.first = does.And(unused)
-	s.Why = s.first
-	for _, u := range used.By {
-		s.users = append(s.users, u.Identity())
-	}
-	if len(used.By) > 0 {
-		s.worsen(Unclear, does.And(usedBy, used.By[0].Identity()))
-	}
 }
 
 // served is a finalizer whose controller works now, and is to lose something.

@@ -7,7 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -111,4 +114,35 @@ func (how *naming) names(o *unstructured.Unstructured, name string) bool {
 		kind, _ := ref["kind"].(string)
 		return ref["name"] == name && (kind == how.kind || how.byDefault && kind == "")
 	})
+}
+
+// used looks for what uses an object whose controller waits until nothing does. With what uses it it can go first, if all of that goes;
+// what stays keeps it.
+func (l *looker) used(s *Service, n graph.Node, a *controllers.Answer, does say.Text) {
+	used := l.now.finder.UsersOf(n, a.Search)
+	if i := slices.IndexFunc(used.By, func(u controllers.User) bool { return !l.going[u.UID()] }); i >= 0 {
+		u := &used.By[i]
+		age := duration.HumanDuration(l.now.evidence.Now.Sub(u.CreationTimestamp().Time))
+		switch {
+		case u.BeingDeleted():
+			s.whenever(Unclear, does.And(usedByEnding, u.Identity()))
+		case u.Stated:
+			s.whenever(Stuck, say.Of(StuckBy, does.And(usedByKept, u.Identity(), age)))
+		default:
+			s.whenever(Unclear, does.And(usedByKept, u.Identity(), age))
+		}
+		return
+	}
+	if len(used.Of) == 0 {
+		s.whenever(Unclear, does.And(uncheckedUse))
+		return
+	}
+	s.first = does.And(unused)
+	s.Why = s.first
+	for _, u := range used.By {
+		s.users = append(s.users, u.Identity())
+	}
+	if len(used.By) > 0 {
+		s.worsen(Unclear, does.And(usedBy, used.By[0].Identity()))
+	}
 }
