@@ -24,6 +24,8 @@ type refusal struct {
 	why     say.Text
 	// passing: it is so when the plan has taken away what answers, and not before.
 	passing bool
+	// by is the configuration of the webhook, without a name for a policy.
+	by graph.Identity
 }
 
 // needAnswers notes of an object that goes early that what answers at a webhook has to be there
@@ -81,7 +83,7 @@ func (l *looker) judgedDeletions(refused map[types.UID]refusal, definitions map[
 			continue
 		}
 		if policy := denier(n); policy != "" {
-			refused[uid] = refusal{n.Identity(), Unclear, say.Of(MayStick, say.Of(deletionJudged, policy)), false}
+			refused[uid] = refusal{n.Identity(), Unclear, say.Of(MayStick, say.Of(deletionJudged, policy)), false, graph.Identity{}}
 		}
 	}
 }
@@ -140,7 +142,7 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	if outlook == Stuck {
 		why = say.Of(StuckBy, refuses)
 	}
-	return refusal{n.Identity(), outlook, why, passing}
+	return refusal{n.Identity(), outlook, why, passing, h.Config}
 }
 
 // podsGo reports whether all go that answers at a service, which are pods.
@@ -275,6 +277,18 @@ func (s *Sight) Refused() []types.UID {
 		}
 	}
 	return refused
+}
+
+// Refusers returns the configurations of webhooks that nothing answers by then, and that certainly refuse a deletion, in the order of their identities.
+func (s *Sight) Refusers() []graph.Identity {
+	var all []graph.Identity
+	for _, r := range s.refused {
+		if r.outlook == Stuck && r.passing {
+			all = append(all, r.by)
+		}
+	}
+	slices.SortFunc(all, graph.Identity.Compare)
+	return slices.Compact(all)
 }
 
 // Unserved reports whether the controller of a finalizer of an object does not work, or is not there, whatever else goes.

@@ -267,6 +267,12 @@ func (p *Plan) WhyNotFirst(s *foresight.Sight) say.Text {
 	if begins := p.begins(); s != nil && slices.ContainsFunc(s.Saved(), func(id graph.Identity) bool { return begins[id.UID] }) {
 		return say.Of(isUninstallation, p.Own)
 	}
+	if s != nil {
+		later := slices.DeleteFunc(s.Refusers(), func(id graph.Identity) bool { return len(p.in(id.UID)) == 0 })
+		if len(later) > 0 {
+			return say.Of(refuserFirst, someOf(later))
+		}
+	}
 	return say.Of(noEarlier)
 }
 

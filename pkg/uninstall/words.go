@@ -24,6 +24,7 @@ const GoesFirst say.Word = "would get stuck later"
 const (
 	notBeforeHook    say.Word = "nothing is deleted ahead of the pre-delete hook %s, which may free, keep or refuse what gets stuck: see first what it does"
 	isUninstallation say.Word = "the deletion of %s is the uninstallation itself, so it is not deleted first; explain-stuck says how it is freed when it is stuck"
+	refuserFirst     say.Word = "delete first %s, which rejects deletes as soon as nothing answers it"
 	noEarlier        say.Word = "nothing that is deleted earlier prevents this: repair first what these rows name"
 )
 

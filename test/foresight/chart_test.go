@@ -27,6 +27,8 @@ type chart struct {
 	objects bool
 	// more are further templates, and before is made before.
 	more, before string
+	// again: an uninstallation has failed before.
+	again bool
 	// helm is the only major version of Helm that is looked at, 0 for both.
 	helm int
 	// fails: Helm says that it has failed. nothing: it has deleted nothing, as what the preview calls not known may have it.
@@ -89,6 +91,11 @@ var namespaceDocument = regexp.MustCompile(`(?m)^\{apiVersion: v1, kind: Namespa
 func (i *installed) files() (files map[string]string, before, after string) {
 	base, types, operators, objects := i.manifests()
 	before = strings.Join(namespaceDocument.FindAllString(base, -1), "") + i.expand(strings.ReplaceAll(i.chart.before, "$CALL", i.called()))
+	for k := range i.layout.operators {
+		if o := &i.layout.operators[k]; o.elsewhere {
+			before += i.expand(i.account(o) + i.needs(o) + i.workload(o))
+		}
+	}
 	files = map[string]string{
 		"Chart.yaml":               fmt.Sprintf("{apiVersion: v2, name: %s, version: 0.1.0}\n", i.chart.name),
 		"templates/operators.yaml": namespaceDocument.ReplaceAllString(base, "") + operators,

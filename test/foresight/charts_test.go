@@ -2,6 +2,8 @@
 
 package foresight
 
+import "strings"
+
 // hooking is an operator that serves webhooks.
 var hooking = []operator{{in: "$S", args: []string{"--serve=admission"}, mounts: []string{"cert"}}}
 
@@ -14,6 +16,9 @@ func guard(policy string) string {
 
 // answering are an operator that serves webhooks alone, and one that serves the objects.
 var answering = []operator{{name: "hook", serves: "none", args: []string{"--serve=admission"}, mounts: []string{"cert"}}, {}}
+
+// asImage have an operator call itself as its image, as most do.
+var asImage = []string{"--name=toy-operator"}
 
 // cleanup is a hook that runs a program, with its account.
 func cleanup(annotations, spec string) string {
@@ -47,6 +52,13 @@ const (
 func keeper(events string) string {
 	return "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: keeper-$X, annotations: {helm.sh/hook: '" + events + "'}}}\n"
 }
+
+// weights are hooks of both events: of an account and a program with it after the deletion, which are deleted, and of an object at both.
+const weights = "{apiVersion: batch/v1, kind: Job, metadata: {name: after, namespace: $S, annotations: {helm.sh/hook: post-delete, helm.sh/hook-weight: '5', helm.sh/hook-delete-policy: 'hook-succeeded,before-hook-creation'}}, " +
+	"spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, serviceAccountName: after, containers: [{name: after, image: registry.example.com/after}]}}}}\n---\n" +
+	"{apiVersion: v1, kind: ServiceAccount, metadata: {name: after, namespace: $S, annotations: {helm.sh/hook: post-delete, helm.sh/hook-weight: '-3', helm.sh/hook-delete-policy: hook-succeeded}}}\n---\n" +
+	"{apiVersion: v1, kind: ConfigMap, metadata: {name: both, namespace: $S, annotations: {helm.sh/hook: 'pre-delete,post-delete'}}}\n---\n" +
+	"{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: $S}}\n"
 
 // chartList are the charts that TestUninstall plays.
 var chartList = []chart{
@@ -105,7 +117,24 @@ var chartList = []chart{
 		types: "crds", before: madeWebhook, more: keeper("pre-install, pre-delete"), want: []string{"1 ValidatingWebhookConfiguration"}},
 	{name: "operator-makes", about: "an operator that has made a Secret, a ConfigMap by one of its controllers, and a Deployment", layout: layout{objects: []objects{}, before: []string{
 		"kubectl -n $S create secret generic password --from-literal=a=b --field-manager=toy-$X", "kubectl -n $S create configmap certificate --from-literal=a=b --field-manager=toy-$X-certificates",
-		"kubectl -n $S create deployment made --image=registry.example.com/made --field-manager=toy-$X"}}, types: "crds", want: []string{"leaves        deployment/made"}},
+		"kubectl -n $S create deployment made --image=registry.example.com/made --field-manager=toy-$X"}}, types: "crds", want: []string{"deployment/made, secret/password -n $S: written by"}},
+	{name: "hook-again", about: "the release whose uninstallation has failed, once more", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", again: true, more: cleanup("", "suspend: true, "),
+		during: []string{"-n $S get job/cleanup"}},
+	{name: "hook-weights", about: "hooks before and after the deletion, by weights, of which some delete their objects", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", more: cleanup("", "") + "---\n" + weights},
+	{name: "all-kept", about: "the definition and an object are kept by their annotations, and a user has made others", types: "kept",
+		more: "{apiVersion: $GROUP/v1, kind: Toy, metadata: {name: own, namespace: $A, annotations: {helm.sh/resource-policy: keep}}}\n", want: []string{"HANGS LATER", "keeps         toy/own -n $A"}},
+	{name: "another-serves", about: "another operator, which is not of the chart, serves the objects, too", layout: layout{operators: []operator{{args: asImage}, {name: "other", in: "$B", elsewhere: true, args: asImage}}}, types: "crds", objects: true},
+	{name: "operator-down", about: "the operator is scaled to 0", layout: layout{before: []string{"scale toy 0"}}, types: "crds", objects: true, guarded: true, want: []string{"STUCK"}},
+	{name: "going-already", about: "an object is being deleted already, and its operator is scaled to 0", layout: layout{before: []string{"scale toy 0", "kubectl -n $A delete toys.$GROUP one --wait=false"}}, types: "crds", objects: true, guarded: true, want: []string{"STUCK"}},
+	{name: "held", about: "a person's finalizer is on an object of the chart", layout: layout{objects: []objects{{in: "$A", finalizer: "example.com/guard"}}}, types: "crds", objects: true, guarded: true, want: []string{"STUCK"}},
+	{name: "pods-webhook", helm: 3, about: "a webhook of the chart that fails closed for deletions of its pods", layout: layout{operators: hooking, objects: []objects{}}, types: "crds", more: strings.NewReplacer("[$GROUP]", "['']", "resources: ['*']", "resources: [pods]").Replace(guard("Fail"))},
+	{name: "pods-webhook-4", helm: 4, about: "the same: Helm 4 deletes the webhook first", layout: layout{operators: hooking, objects: []objects{}}, types: "crds", more: strings.NewReplacer("[$GROUP]", "['']", "resources: ['*']", "resources: [pods]").Replace(guard("Fail"))},
+	{name: "conversion", about: "the definition is in crds/, and its conversion webhook is the operator", layout: layout{operators: []operator{{args: []string{"--serve=conversion"}, mounts: []string{"cert"}}}, conversion: "toy"}, types: "outside", want: []string{"BREAKS"}},
+	{name: "lists", about: "a list, an object of a namespace that does not exist any more, and one that is gone", layout: layout{noOperator: true, objects: []objects{}, before: []string{"kubectl -n $S delete configmap/gone"}}, types: "outside",
+		more: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: $S}}, {apiVersion: v1, kind: Secret, metadata: {name: two, namespace: $S}}]}\n---\n" +
+			"{apiVersion: v1, kind: ConfigMapList, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: three, namespace: $S}}]}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: gone, namespace: $S}}\n", want: []string{"gone already"}},
+	{name: "own-namespace", about: "the release's own namespace is in the chart", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", before: "{apiVersion: v1, kind: Namespace, metadata: {name: $S, labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: $X, meta.helm.sh/release-namespace: $S}}}\n---\n",
+		more: "{apiVersion: v1, kind: Namespace, metadata: {name: $S}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: $S}}\n"},
 	{name: "two-of-one-image", about: "two Deployments of one image, of which one serves the objects", layout: layout{operators: []operator{{}, {name: "web", serves: "none"}}}, types: "crds", objects: true, want: []string{"STUCK", "--prepare"}},
 	{name: "two-that-serve", about: "two Deployments of one image, which both serve the objects", layout: layout{operators: []operator{{}, {name: "web"}}}, types: "crds", objects: true, want: []string{"STUCK", "--prepare"}},
 	{name: "webhook-without-rights", about: "a Deployment for the webhook, without rights to the type", layout: layout{operators: answering}, types: "crds", objects: true, more: guard("Fail"), helm: 3, fails: true, want: []string{"STUCK", "--prepare"}},

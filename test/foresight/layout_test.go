@@ -57,6 +57,8 @@ type operator struct {
 	// mounts are config and cert, a ConfigMap and a Secret.
 	mounts []string
 	args   []string
+	// elsewhere: it is not of the chart.
+	elsewhere bool
 }
 
 // objects are objects of the operators' types, called one, two and so on.

@@ -104,6 +104,11 @@ func (i *installed) compare(t *testing.T) string {
 	if err := i.install(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if i.chart.again {
+		if out, err := i.run(ctx, "uninstall", i.id, "-n", i.expand("$S"), "--timeout=5s"); err == nil {
+			t.Errorf("the first uninstallation did not fail: %s", out)
+		}
+	}
 	before, err := i.objectsNow(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +154,8 @@ func (i *installed) compare(t *testing.T) string {
 		t.Fatalf("%v: %s", err, stderr)
 	}
 	done := make(chan error, 1)
-	go func() { done <- i.program(ctx) }()
+	earlier := i.cleanup(ctx)
+	go func() { done <- i.program(ctx, earlier) }()
 	out, err := i.run(ctx, "uninstall", i.id, "-n", i.expand("$S"), "--timeout=20s")
 	t.Logf("%s%v", out, err)
 	if err := <-done; err != nil {
@@ -172,14 +178,20 @@ func (i *installed) compare(t *testing.T) string {
 	return row
 }
 
-// program does what the program of the chart's hook does.
-func (i *installed) program(ctx context.Context) error {
+// cleanup is the UID of the Job of the hook, empty when it does not exist.
+func (i *installed) cleanup(ctx context.Context) string {
+	uid, _ := i.kubectl(ctx, "", "-n", i.expand("$S"), "get", "job/cleanup", "--ignore-not-found", "-o", "jsonpath={.metadata.uid}")
+	return uid
+}
+
+// program does what the program of the chart's hook does, whose Job is another one than earlier.
+func (i *installed) program(ctx context.Context, earlier string) error {
 	if len(i.chart.during) == 0 {
 		return nil
 	}
 	if err := until(ctx, "the hook runs", func() (bool, error) {
-		_, err := i.kubectl(ctx, "", "-n", i.expand("$S"), "get", "job/cleanup")
-		return err == nil, err
+		uid := i.cleanup(ctx)
+		return uid != "" && uid != earlier, nil
 	}); err != nil {
 		return err
 	}
@@ -213,8 +225,13 @@ func (i *installed) hang(t *testing.T, plan *uninstallPlan) {
 		name := fmt.Sprintf("%s.%s/%s", strings.ToLower(n.Kind)+"s", i.expand("$GROUP"), n.Name)
 		document, _, _, err := i.plugin(ctx, "delete", name, "-n", n.Namespace, "--dry-run=client", "-o", "json")
 		var preview struct{ Outcome []saying }
-		if err != nil || json.Unmarshal([]byte(document), &preview) != nil {
+		if unread := json.Unmarshal([]byte(document), &preview) != nil; err != nil || unread != (i.layout.conversion != "") {
 			t.Fatalf("delete --dry-run: %v: %s", err, document)
+		} else if unread {
+			if _, err := i.kubectl(ctx, "", "delete", name, "-n", n.Namespace, "--wait=false"); err == nil {
+				t.Errorf("said to be unreadable, and deleted: %s", n)
+			}
+			continue
 		}
 		for _, s := range preview.Outcome {
 			if s.Object.UID == uid {
@@ -294,11 +311,14 @@ func (i *installed) removeLeftovers(t *testing.T, document string, plan *uninsta
 	if err != nil {
 		t.Fatal(err)
 	}
-	needed := func(left stayed) bool { return left.Object.Kind == "PersistentVolumeClaim" || left.Object.Kind == "Deployment" }
+	needed := func(left stayed) bool {
+		return left.Object.Kind == "PersistentVolumeClaim" || left.Object.Kind == "Deployment"
+	}
 	for _, each := range plan.Left {
 		n, is := now[each.Object.UID]
 		holds := func(k stayed) bool { return k.Object.Namespace == n.Name }
-		spared := len(n.Owners) > 0 || needed(each) || n.Kind == "Namespace" && (slices.ContainsFunc(plan.Kept, holds) || slices.ContainsFunc(plan.Left, needed))
+		instances := n.Kind == "CustomResourceDefinition" && i.layout.conversion != ""
+		spared := len(n.Owners) > 0 || needed(each) || instances || n.Kind == "Namespace" && (slices.ContainsFunc(plan.Kept, holds) || slices.ContainsFunc(plan.Left, needed))
 		if is && n.DeletionTimestamp == "" && !spared {
 			t.Errorf("left after delete -f: %s", n)
 		}
@@ -393,7 +413,8 @@ func (i *installed) judge(t *testing.T, first, before, after map[string]node, pl
 
 // mine reports whether an object is the user's, or Kubernetes' own.
 func (i *installed) mine(n node) bool {
-	users := !i.chart.objects && (n.Kind == "Toy" || n.Kind == "Gadget")
+	elsewhere := slices.ContainsFunc(i.layout.operators, func(o operator) bool { return o.elsewhere && strings.HasPrefix(n.Name, o.name+"-") })
+	users := elsewhere || !i.chart.objects && (n.Kind == "Toy" || n.Kind == "Gadget")
 	system := n.Kind == "APIService" || n.Name == "kube-root-ca.crt" || n.Kind == "ServiceAccount" && n.Name == "default" || strings.HasPrefix(n.Name, "sh.helm.release.v1.")
 	return users || system || strings.HasSuffix(n.Name, "-admin") || n.Kind == "Namespace" || i.chart.types == "outside" && n.Kind == "CustomResourceDefinition"
 }

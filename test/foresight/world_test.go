@@ -53,9 +53,10 @@ func (c *copied) manifests() (base, types, operators, objects string) {
 	}
 	base += document("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s}, rules: %s}", c.expand("shared-$X"), c.rules())
 	for i := range c.layout.operators {
-		o := &c.layout.operators[i]
-		base += c.account(o)
-		operators += c.needs(o) + c.workload(o)
+		if o := &c.layout.operators[i]; !o.elsewhere {
+			base += c.account(o)
+			operators += c.needs(o) + c.workload(o)
+		}
 	}
 	types = c.definition("toys", "Toy")
 	if c.layout.gadgets {

@@ -33,6 +33,8 @@ var errNoLeader = errors.New("the lease is lost")
 // account; pod and namespace are where it runs. working is called when it has
 // begun, which with a Lease may take a while.
 func Run(ctx context.Context, config *rest.Config, o Options, pod, namespace string, working func()) error {
+	config = rest.CopyConfig(config)
+	config.UserAgent = o.Name // from which the API server takes the field manager of what states none
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
