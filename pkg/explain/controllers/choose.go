@@ -162,6 +162,9 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 	if named != "" && slices.ContainsFunc(among, func(k Contender) bool { return k.mayBe(named) }) {
 		among = slices.DeleteFunc(among, func(k Contender) bool { return !k.mayBe(named) })
 	}
+	if slices.ContainsFunc(among, func(k Contender) bool { return k.how == works && k.Named && k.knows }) { // then a namesake that may do nothing with the type is another's
+		among = slices.DeleteFunc(among, func(k Contender) bool { return k.how == mayNot && !k.knows && !k.otherwise() })
+	}
 	slices.SortStableFunc(among, func(a, b Contender) int {
 		return cmp.Or(cmp.Compare(weight(b.strong), weight(a.strong)), b.score-a.score, weight(b.knows)-weight(a.knows), b.kin()-a.kin())
 	})
