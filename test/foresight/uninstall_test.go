@@ -413,7 +413,9 @@ func (i *installed) judge(t *testing.T, first, before, after map[string]node, pl
 
 // mine reports whether an object is the user's, or Kubernetes' own.
 func (i *installed) mine(n node) bool {
-	elsewhere := slices.ContainsFunc(i.layout.operators, func(o operator) bool { return o.elsewhere && (strings.HasPrefix(n.Name, o.name+"-") || n.Namespace == i.expand(o.in)) })
+	elsewhere := slices.ContainsFunc(i.layout.operators, func(o operator) bool {
+		return o.elsewhere && (strings.HasPrefix(n.Name, o.name+"-") || n.Namespace == i.expand(o.in))
+	})
 	users := elsewhere || !i.chart.objects && (n.Kind == "Toy" || n.Kind == "Gadget")
 	system := n.Kind == "APIService" || n.Name == "kube-root-ca.crt" || n.Kind == "ServiceAccount" && n.Name == "default" || strings.HasPrefix(n.Name, "sh.helm.release.v1.")
 	return users || system || strings.HasSuffix(n.Name, "-admin") || n.Kind == "Namespace" || i.chart.types == "outside" && n.Kind == "CustomResourceDefinition"
