@@ -101,14 +101,14 @@ func Helm(w *World, r *Release, version int) *Plan {
 			return p
 		}
 	}
-	if p.Halt = p.replaces(run, preDelete, version); p.Halt != nil {
+	if p.Halt = w.replaces(p, run, preDelete, version); p.Halt != nil {
 		return p
 	}
 	if version == Helm4 {
 		deleted = p.owned(w, r, deleted)
 	}
 	p.inOrder(deleted, version)
-	if fails := p.replaces(run, postDelete, version); fails != nil {
+	if fails := w.replaces(p, run, postDelete, version); fails != nil {
 		p.Open = append(p.Open, *fails)
 	}
 	return p

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // HelmHook is a hook of a release, with the events at which it runs.
@@ -32,8 +35,8 @@ const (
 type hookRun struct {
 	HelmHook
 	live found
-	// before: what has its name is deleted before it is created. after: it is deleted when all hooks of the event have ended well.
-	before, after bool
+	// before: what has its name is deleted before it is created. after: it is deleted when all hooks of the event have ended well. failed: it is deleted when it has failed.
+	before, after, failed bool
 	// made: it was created at an earlier event, and is there.
 	made bool
 }
@@ -53,7 +56,7 @@ func runsOf(hooks []HelmHook, live []found) []hookRun {
 		policies, definition := listOf(hook.Annotations[hookPolicyAnnotation]), hook.Kind == "CustomResourceDefinition"
 		has := func(policy string) bool { return !definition && slices.Contains(policies, policy) }
 		none := !definition && hook.Annotations[hookPolicyAnnotation] == ""
-		all = append(all, hookRun{HelmHook: hook, live: live[i], before: none || has("before-hook-creation"), after: has("hook-succeeded")})
+		all = append(all, hookRun{HelmHook: hook, live: live[i], before: none || has("before-hook-creation"), after: has("hook-succeeded"), failed: has("hook-failed")})
 	}
 	weight := func(h *hookRun) int {
 		n, _ := strconv.Atoi(h.Annotations[hookWeightAnnotation]) // 0 for what is no number
@@ -88,7 +91,7 @@ func (p *Plan) hooks(all []hookRun) {
 // replaces adds what Helm does about the objects of hooks that run at an event: one that exists is deleted and created again, as their policies say. It returns why Helm fails,
 // nil if that is not certain. Helm 3 awaits the end of what it deletes, and cannot create what exists, unless a program has deleted it by then; Helm 4 applies what
 // exists, and awaits nothing (helm.sh/helm/v4/pkg/action/hooks.go, with the waiter of pkg/kube/statuswait.go, hookOnlyWaiter).
-func (p *Plan) replaces(all []hookRun, event string, version int) *Open {
+func (w *World) replaces(p *Plan, all []hookRun, event string, version int) *Open {
 	programs, last := false, len(p.Barriers)
 	for i := range all {
 		h := &all[i]
@@ -116,10 +119,48 @@ func (p *Plan) replaces(all []hookRun, event string, version int) *Open {
 			p.keep(&h.live, Hook, "")
 			return &Open{Cause: HookExists, Item: h.live.Item, Detail: event}
 		}
-		if !h.after && !h.Passing && (version == Helm3 || h.before || !there) {
+		account := w.accountGone(p, h, func(id graph.Identity) bool {
+			return madeBy(all, i, event, id)
+		})
+		lacks := account != "" && !programs
+		if goes := h.after && !lacks || h.failed && lacks; !goes && !h.Passing && (version == Helm3 || h.before || !there) {
 			p.Kept = append(p.Kept, Kept{Object: h.live.Item.Identity(), Reason: HookMade})
+		}
+		if lacks {
+			return &Open{Cause: HookAccount, Item: h.live.Item, Detail: account}
 		}
 		h.made, programs = !h.after, programs || h.program()
 	}
 	return nil
+}
+
+// madeBy reports whether one of the hooks has made an object when the one with a number runs at an event: at an earlier event, or before it.
+func madeBy(all []hookRun, number int, event string, id graph.Identity) bool {
+	for i := range all {
+		if h := &all[i]; alike(h.live.Item.Identity(), id) && (h.made || i < number && h.at(event)) {
+			return true
+		}
+	}
+	return false
+}
+
+// accountGone returns the ServiceAccount without which the pods of a hook cannot be created, when it certainly does not exist by then: it does not exist, or Helm has
+// deleted it, and no earlier hook makes it (plugin/pkg/admission/serviceaccount/admission.go).
+func (w *World) accountGone(p *Plan, h *hookRun, made func(graph.Identity) bool) string {
+	if !h.program() || h.Account == "" {
+		return ""
+	}
+	id := evidence.Identity(evidence.ServiceAccounts, h.live.Namespace, h.Account)
+	if made(id) {
+		return ""
+	}
+	found := w.Evidence.Named(evidence.ServiceAccounts.GroupResource(), id.Namespace, id.Name)
+	gone := w.Graph.Snapshot().Covers(evidence.ServiceAccounts.GroupResource(), id.Namespace, id.Name)
+	for _, n := range found {
+		gone = len(p.in(n.UID())) > 0 && len(n.Finalizers()) == 0
+	}
+	if !gone {
+		return ""
+	}
+	return id.String()
 }

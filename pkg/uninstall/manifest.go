@@ -28,6 +28,8 @@ type Item struct {
 	Document string
 	// Passing: Kubernetes deletes it when it has finished.
 	Passing bool
+	// Account is that of the pods of a Job, or of a Pod, empty for the usual one.
+	Account string
 }
 
 // Identity names the object, which need not exist.
@@ -49,6 +51,17 @@ type document struct {
 	} `json:"metadata"`
 	Spec  json.RawMessage `json:"spec"`
 	Items []document      `json:"items"`
+}
+
+// podSpec is what is needed of the spec of a Job or a Pod.
+type podSpec struct {
+	TTL      *int   `json:"ttlSecondsAfterFinished"`
+	Account  string `json:"serviceAccountName"`
+	Template struct {
+		Spec struct {
+			Account string `json:"serviceAccountName"`
+		} `json:"spec"`
+	} `json:"template"`
 }
 
 // anyName is at the end of the name of an item of which the manifest has only the beginning, or nothing.
@@ -89,12 +102,13 @@ func (d *document) items(of string) []Item {
 		}
 		return items
 	}
-	var spec struct {
-		TTL *int `json:"ttlSecondsAfterFinished"`
-	}
-	passing := d.Kind == "Job" && json.Unmarshal(d.Spec, &spec) == nil && spec.TTL != nil
-	return []Item{{
+	item := Item{
 		GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind), Document: of,
-		Namespace: d.Metadata.Namespace, Name: cmp.Or(d.Metadata.Name, d.Metadata.GenerateName+anyName), Labels: d.Metadata.Labels, Annotations: d.Metadata.Annotations, Passing: passing,
-	}}
+		Namespace: d.Metadata.Namespace, Name: cmp.Or(d.Metadata.Name, d.Metadata.GenerateName+anyName), Labels: d.Metadata.Labels, Annotations: d.Metadata.Annotations,
+	}
+	var spec podSpec
+	if runs := d.Kind == "Job" || d.Kind == "Pod"; runs && json.Unmarshal(d.Spec, &spec) == nil {
+		item.Passing, item.Account = spec.TTL != nil, cmp.Or(spec.Account, spec.Template.Spec.Account)
+	}
+	return []Item{item}
 }

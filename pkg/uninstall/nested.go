@@ -145,7 +145,7 @@ func (f *following) follow(at, next int, n graph.Node) int {
 	}
 	if inner.Halt != nil {
 		inner.Open = append(inner.Open, *inner.Halt)
-		if inner.Halt.Cause == NoSuchKind || inner.Halt.Cause == HookExists { // helm-controller tries again for ever (internal/reconcile/uninstall.go)
+		if inner.Halt.Cause == NoSuchKind || inner.Halt.fails() { // helm-controller tries again for ever (internal/reconcile/uninstall.go)
 			p.doubt(n.UID(), say.Plain(inner.Halt.Says()))
 		}
 	}

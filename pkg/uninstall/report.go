@@ -151,7 +151,12 @@ func (p *Plan) delivers(r *foresight.Return) bool {
 func (r *Report) Sticks() bool {
 	return slices.ContainsFunc(r.Preview.Report.Outcomes, func(o gc.Outcome) bool {
 		return o.Result == gc.Remaining || o.Result == gc.Unknown && !r.Asked(&o)
-	}) || slices.ContainsFunc(r.Open, func(o Open) bool { return o.Cause == Refused || o.Cause == HookExists })
+	}) || slices.ContainsFunc(r.Open, func(o Open) bool { return o.fails() })
+}
+
+// fails reports whether the tool fails for what is open.
+func (o *Open) fails() bool {
+	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookAccount
 }
 
 // Asked reports whether what is said of an outcome is said as not known, too.

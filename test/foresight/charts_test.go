@@ -53,6 +53,10 @@ func keeper(events string) string {
 	return "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: keeper-$X, annotations: {helm.sh/hook: '" + events + "'}}}\n"
 }
 
+// accounted is a hook that runs a program as an account.
+const accounted = "{apiVersion: batch/v1, kind: Job, metadata: {name: accounted, namespace: $S, annotations: {helm.sh/hook: EVENT}}, spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, " +
+	"serviceAccountName: web, containers: [{name: web, image: registry.example.com/web}]}}}}\n"
+
 // weights are hooks of both events: of an account and a program with it after the deletion, which are deleted, and of an object at both.
 const weights = "{apiVersion: batch/v1, kind: Job, metadata: {name: after, namespace: $S, annotations: {helm.sh/hook: post-delete, helm.sh/hook-weight: '5', helm.sh/hook-delete-policy: 'hook-succeeded,before-hook-creation'}}, " +
 	"spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, serviceAccountName: after, containers: [{name: after, image: registry.example.com/after}]}}}}\n---\n" +
@@ -118,6 +122,10 @@ var chartList = []chart{
 	{name: "operator-makes", about: "an operator that has made a Secret, a ConfigMap by one of its controllers, and a Deployment", layout: layout{objects: []objects{}, before: []string{
 		"kubectl -n $S create secret generic password --from-literal=a=b --field-manager=toy-$X", "kubectl -n $S create configmap certificate --from-literal=a=b --field-manager=toy-$X-certificates",
 		"kubectl -n $S create deployment made --image=registry.example.com/made --field-manager=toy-$X"}}, types: "crds", want: []string{"deployment/made, secret/password -n $S: written by"}},
+	{name: "hook-account", about: "a hook that runs after the deletion as an account of the chart", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", fails: true,
+		more: strings.ReplaceAll(accounted, "EVENT", "post-delete") + "---\n{apiVersion: v1, kind: ServiceAccount, metadata: {name: web, namespace: $S}}\n", want: []string{"FAILS"}},
+	{name: "hook-account-before", about: "a hook that runs before the deletion as an account that does not exist", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", fails: true, nothing: true,
+		more: strings.ReplaceAll(accounted, "EVENT", "pre-delete") + "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: $S}}\n", want: []string{"NO DELETES"}},
 	{name: "hook-again", about: "the release whose uninstallation has failed, once more", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", again: true, more: cleanup("", "suspend: true, "),
 		during: []string{"-n $S get job/cleanup"}},
 	{name: "hook-weights", about: "hooks before and after the deletion, by weights, of which some delete their objects", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", more: cleanup("", "") + "---\n" + weights},
