@@ -27,7 +27,7 @@ func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next, aft
 	t.foreseen(u.Sight, u.Unread)
 	for i := range u.Open {
 		switch o := &u.Open[i]; o.Cause {
-		case uninstall.Refused, uninstall.HookExists, uninstall.HookAccount:
+		case uninstall.Refused, uninstall.HookExists, uninstall.HookLacks:
 			t.row(cross, "FAILS", red, openSays(o))
 		case uninstall.Wanted:
 			t.row(cross, "BREAKS", red, openSays(o))

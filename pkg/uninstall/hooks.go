@@ -119,15 +119,15 @@ func (w *World) replaces(p *Plan, all []hookRun, event string, version int) *Ope
 			p.keep(&h.live, Hook, "")
 			return &Open{Cause: HookExists, Item: h.live.Item, Detail: event}
 		}
-		account := w.accountGone(p, h, func(id graph.Identity) bool {
+		lack := w.lacking(p, h, func(id graph.Identity) bool {
 			return madeBy(all, i, event, id)
 		})
-		lacks := account != "" && !programs
-		if goes := h.after && !lacks || h.failed && lacks; !goes && !h.Passing && (version == Helm3 || h.before || !there) {
+		lacks := lack != "" && !programs
+		if goes := h.after && !lacks || lacks && (h.failed || h.Kind != "Job"); !goes && !h.Passing && (version == Helm3 || h.before || !there) {
 			p.Kept = append(p.Kept, Kept{Object: h.live.Item.Identity(), Reason: HookMade})
 		}
 		if lacks {
-			return &Open{Cause: HookAccount, Item: h.live.Item, Detail: account}
+			return &Open{Cause: HookLacks, Item: h.live.Item, Detail: lack}
 		}
 		h.made, programs = !h.after, programs || h.program()
 	}
@@ -144,23 +144,25 @@ func madeBy(all []hookRun, number int, event string, id graph.Identity) bool {
 	return false
 }
 
-// accountGone returns the ServiceAccount without which the pods of a hook cannot be created, when it certainly does not exist by then: it does not exist, or Helm has
-// deleted it, and no earlier hook makes it (plugin/pkg/admission/serviceaccount/admission.go).
-func (w *World) accountGone(p *Plan, h *hookRun, made func(graph.Identity) bool) string {
-	if !h.program() || h.Account == "" {
-		return ""
+// lacking returns what a hook needs that certainly does not exist by then, or is being deleted, so that it or its pods cannot be created: its namespace, and the account
+// of its pods (plugin/pkg/admission/serviceaccount/admission.go). made says what hooks have made by then.
+func (w *World) lacking(p *Plan, h *hookRun, made func(graph.Identity) bool) string {
+	needs := []graph.Identity{}
+	if h.live.Namespace != "" {
+		needs = append(needs, evidence.Identity(evidence.Namespaces, "", h.live.Namespace))
 	}
-	id := evidence.Identity(evidence.ServiceAccounts, h.live.Namespace, h.Account)
-	if made(id) {
-		return ""
+	if h.program() && h.Account != "" {
+		needs = append(needs, evidence.Identity(evidence.ServiceAccounts, h.live.Namespace, h.Account))
 	}
-	found := w.Evidence.Named(evidence.ServiceAccounts.GroupResource(), id.Namespace, id.Name)
-	gone := w.Graph.Snapshot().Covers(evidence.ServiceAccounts.GroupResource(), id.Namespace, id.Name)
-	for _, n := range found {
-		gone = len(p.in(n.UID())) > 0 && len(n.Finalizers()) == 0
+	for _, id := range needs {
+		resource := id.Resource.GroupResource()
+		gone := w.Graph.Snapshot().Covers(resource, id.Namespace, id.Name)
+		for _, n := range w.Evidence.Named(resource, id.Namespace, id.Name) {
+			gone = n.BeingDeleted() || len(p.in(n.UID())) > 0 && (n.Resource().IsNamespace() || len(n.Finalizers()) == 0)
+		}
+		if gone && !made(id) {
+			return id.String()
+		}
 	}
-	if !gone {
-		return ""
-	}
-	return id.String()
+	return ""
 }

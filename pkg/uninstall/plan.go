@@ -173,8 +173,8 @@ const (
 	HookRunsNested Cause = "HookRunsNested"
 	// HookExists: an object of a hook exists, and is not deleted before it is created, so that the hook fails.
 	HookExists Cause = "HookExists"
-	// HookAccount: the account of a hook's pods, which is Detail, does not exist by then, so that they cannot be created.
-	HookAccount Cause = "HookAccount"
+	// HookLacks: what a hook needs, which is Detail, does not exist by then, so that it or its pods cannot be created.
+	HookLacks Cause = "HookLacks"
 	// Unread: whether the object exists, or what it says of itself, could not be read.
 	Unread Cause = "Unread"
 	// NoSuchKind: the server has no such type, so that the tool cannot tell where the object is.

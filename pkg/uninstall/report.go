@@ -86,7 +86,7 @@ func alike(a, b graph.Identity) bool {
 	return a.Resource.Kind == b.Resource.Kind && a.Resource.Group == b.Resource.Group && a.Namespace == b.Namespace && a.Name == b.Name
 }
 
-// unmade takes out of what is kept what hooks would make, if what has to go before does not.
+// unmade takes out of what is kept what hooks would make, if what has to go before does not, or if its namespace goes.
 func (r *Report) unmade() {
 	stays, none := map[types.UID]bool{}, false
 	for i := range r.Preview.Report.Outcomes {
@@ -101,8 +101,14 @@ func (r *Report) unmade() {
 			}
 		}
 	}
+	emptied := map[string]bool{}
+	for _, id := range r.Targets() {
+		if id.Resource.IsNamespace() {
+			emptied[id.Name] = true
+		}
+	}
 	r.Kept = slices.DeleteFunc(r.Kept, func(k Kept) bool {
-		return k.Reason == HookMade && (none || slices.ContainsFunc(held, func(id graph.Identity) bool { return alike(id, k.Object) }))
+		return k.Reason == HookMade && (none || emptied[k.Object.Namespace] || slices.ContainsFunc(held, func(id graph.Identity) bool { return alike(id, k.Object) }))
 	})
 }
 
@@ -156,7 +162,7 @@ func (r *Report) Sticks() bool {
 
 // fails reports whether the tool fails for what is open.
 func (o *Open) fails() bool {
-	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookAccount
+	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookLacks
 }
 
 // Asked reports whether what is said of an outcome is said as not known, too.

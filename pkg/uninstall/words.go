@@ -111,8 +111,8 @@ func (o *Open) Says() string {
 			return "post-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and reports a failure at the end"
 		}
 		return "pre-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and deletes nothing; delete it first, or use --no-hooks"
-	case HookAccount:
-		return "hook whose pods need " + o.Detail + ", which does not exist by then: Helm waits for it until its timeout, and fails"
+	case HookLacks:
+		return "hook that needs " + o.Detail + ", which does not exist or is terminating by then: Helm fails, at the latest when its timeout is over"
 	case Unread:
 		return "could not be read, so its existence and its outcome are not known"
 	case NoSuchKind:

@@ -124,6 +124,8 @@ var chartList = []chart{
 		"kubectl -n $S create deployment made --image=registry.example.com/made --field-manager=toy-$X"}}, types: "crds", want: []string{"deployment/made, secret/password -n $S: written by"}},
 	{name: "hook-account", about: "a hook that runs after the deletion as an account of the chart", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", fails: true,
 		more: strings.ReplaceAll(accounted, "EVENT", "post-delete") + "---\n{apiVersion: v1, kind: ServiceAccount, metadata: {name: web, namespace: $S}}\n", want: []string{"FAILS"}},
+	{name: "hook-namespace", about: "a hook that runs after the deletion in a namespace of the chart", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", fails: true,
+		more: "{apiVersion: v1, kind: Namespace, metadata: {name: $X-more}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: after, namespace: $X-more, annotations: {helm.sh/hook: post-delete}}}\n", want: []string{"FAILS"}},
 	{name: "hook-account-before", about: "a hook that runs before the deletion as an account that does not exist", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", fails: true, nothing: true,
 		more: strings.ReplaceAll(accounted, "EVENT", "pre-delete") + "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: $S}}\n", want: []string{"NO DELETES"}},
 	{name: "hook-again", about: "the release whose uninstallation has failed, once more", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", again: true, more: cleanup("", "suspend: true, "),
