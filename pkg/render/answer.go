@@ -39,6 +39,8 @@ type StuckAnswer struct {
 	// Plugin begins the commands of this program, and Of is what was asked for, as its arguments; without them unstick is not offered.
 	Plugin, Of string
 	out        *bufio.Writer
+	// wrapped is how many lines the verdict takes beyond the first.
+	wrapped int
 }
 
 // Write prints the report. The error says that there is no such cause.
@@ -101,7 +103,11 @@ func (a *StuckAnswer) lead(v explain.Verdict, text string) {
 	begun := utf8.RuneCountInString(mark)
 	pad := max(margin-begun, 2)
 	fmt.Fprint(a.out, strings.Repeat(" ", pad))
-	a.Style.flow(a.out, printable(text), begun+pad, strings.Repeat(" ", margin))
+	indent := strings.Repeat(" ", margin)
+	a.Style.flow(a.out, printable(text), begun+pad, indent)
+	if a.Style.Width > 0 {
+		a.wrapped = len(wrap(printable(text), a.Style.Width, begun+pad, indent)) - 1
+	}
 }
 
 // part writes a line that begins with a word in the margin.
@@ -141,7 +147,7 @@ func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
 	if len(chain) > 1 && a.Cause == 0 {
 		summary = objectName(c.Object) + ": " + summary
 	}
-	before := len(endangered(c)) // lines before the next step
+	before := a.wrapped + len(endangered(c)) // lines before the next step
 	if !c.Until.IsZero() {
 		before++
 	}
