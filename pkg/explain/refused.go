@@ -27,7 +27,7 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 		if isCollectors(finalizer) {
 			continue
 		}
-		r := w.asker.TryRemoval(n, finalizer)
+		r := w.rules.Removal(n, finalizer)
 		if w.onlyYours(n, r, known) {
 			continue
 		}

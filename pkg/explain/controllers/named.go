@@ -34,7 +34,7 @@ func (f *searcher) byCatalogue(s *Search, namespace string, add adder) {
 				where = namespace
 			}
 			for _, l := range f.loosePods(where, usual.Name) {
-				s.placed = true
+				s.inPlace = append(s.inPlace, l.ID())
 				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameAlone, Value: fmt.Sprintf(podCalledAfter, m.Product)})
 			}
 		}
@@ -52,7 +52,7 @@ func (f *searcher) byPlace(s *Search, m finalizers.Match, l *Workload, namespace
 		if !usual.Is(kind, l.namespace, name, namespace) {
 			continue
 		}
-		s.placed = true
+		s.inPlace = append(s.inPlace, l.ID())
 		if !strings.Contains(usual.Name, "*") {
 			add(l, strongSign, true, says(fmt.Sprintf(whereCatalogueSays, m.Product)))
 			return
@@ -71,12 +71,12 @@ func (f *searcher) byPlace(s *Search, m finalizers.Match, l *Workload, namespace
 			continue
 		}
 		if anywhere.Is(kind, l.namespace, name, namespace) {
-			s.placed = true
+			s.inPlace = append(s.inPlace, l.ID())
 			add(l, goodSign, false, says(fmt.Sprintf(nameInCatalogue, m.Product)))
 			return
 		}
 		if slices.Contains(l.programs, usual.Name) {
-			s.placed = true
+			s.inPlace = append(s.inPlace, l.ID())
 			add(l, goodSign, false, evidence.Fact{Source: l.ID().String(), Path: nameIn, Value: fmt.Sprintf(programInCatalogue, usual.Name, m.Product)})
 			return
 		}

@@ -318,7 +318,8 @@ func relations(s *Search) []relation {
 // uses reports whether an object uses n, by a relation of the catalogue or by a reference.
 func (f *references) uses(r *graph.Resource, o *unstructured.Unstructured, n graph.Node, s *Search) (User, bool) {
 	found := f.evidence.Named(r.GroupResource(), o.GetNamespace(), o.GetName())
-	if len(found) == 0 || found[0].UID() == n.UID() {
+	over, _ := evidence.ConditionOf(o, "Finished") // as a Workload of Kueue, which gives back its quota and keeps the name of its queue
+	if len(found) == 0 || found[0].UID() == n.UID() || over.Status == "True" {
 		return User{}, false
 	}
 	user := User{Node: found[0]}

@@ -98,8 +98,10 @@ type Search struct {
 	namesakes []*Candidate
 	// prospects has by namespace the candidates that count for objects in it.
 	prospects map[string][]prospect
-	// placed: a workload is where the catalogue has the controller, or is called so.
-	placed bool
+	// inPlace are the workloads that are where the catalogue has the controller, or are called so; placed: one of them may be it, as it has
+	// rights to such objects.
+	inPlace []graph.Identity
+	placed  bool
 	// lost are grants to accounts that are gone with their namespace, outside
 	// those to users and groups who may be the controller.
 	lost, outside []*grant
@@ -183,7 +185,7 @@ func (f *searcher) search(n graph.Node, finalizer string, field finalizers.Field
 			continue
 		}
 		c.identified = c.Named || slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != byRule && e.Path != nameAlone })
-		s.candidates = append(s.candidates, c)
+		s.candidates, s.placed = append(s.candidates, c), s.placed || slices.Contains(s.inPlace, c.ID())
 	}
 	slices.SortFunc(s.candidates, func(a, b *Candidate) int { return cmp.Or(b.score-a.score, a.ID().Compare(b.ID())) })
 	f.complete(s)

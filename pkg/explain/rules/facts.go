@@ -56,6 +56,8 @@ type Facts struct {
 	// untouched is what Untouched has found, by namespace, and tried what TryContent has asked.
 	untouched map[string][]graph.Node
 	tried     map[types.UID]*tries
+	// removals are the answers that Removal has got.
+	removals map[string]admission.Reply
 	// counts is what Count has counted, and names what Gather has.
 	counts map[string]int
 	names  map[string][]string
@@ -80,6 +82,20 @@ func (f *Facts) Gather(key, name string) (all []string, added bool) {
 	}
 	f.names[key] = append(f.names[key], name)
 	return f.names[key], true
+}
+
+// Removal returns what the API server answers to the removal of a finalizer, which is asked once.
+func (f *Facts) Removal(n graph.Node, finalizer string) admission.Reply {
+	key := string(n.UID()) + " " + finalizer
+	r, asked := f.removals[key]
+	if asked {
+		return r
+	}
+	if f.removals == nil {
+		f.removals = map[string]admission.Reply{}
+	}
+	f.removals[key] = f.Asker.TryRemoval(n, finalizer)
+	return f.removals[key]
 }
 
 // Once returns the cause of a kind with the key, wherever it is met. It is found out when it is first met, and may grow.

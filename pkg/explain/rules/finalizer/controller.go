@@ -192,7 +192,6 @@ func first(c *finding.Cause, way finding.Way) { c.Ways = append([]finding.Way{wa
 func (j *judgement) failing(c *finding.Cause, p *controllers.Progress, names ...string) *finding.Cause {
 	f, name := p.Failure, say.Plain(strings.Join(names, Or))
 	var undated say.Text
-	j.failure = f.Message
 	c.Kind, c.Verdict, c.Own = finding.FinFailing, finding.Unknown, finding.Facts(f.Evidence)
 	if j.since(evidence.Latest(f.Since, p.Worked)) > f.Patience() {
 		c.Verdict = finding.Stuck

@@ -60,16 +60,25 @@ func Foreign(f *rules.Facts, n rules.Mark, list finalizers.Field) []finding.Bloc
 	return blockers
 }
 
-// refused is what refuses the removal of the finalizer, where that is what its controller says itself: then the controller is no cause of its own.
+// refused is what refuses the removal of the finalizer, where that is what its controller says itself, who works: then that is no cause of its
+// own.
 func (j *judgement) refused(c *finding.Cause) (blockers []finding.Blocker) {
-	if c.Kind != finding.FinFailing || len(answer.Named(j.failure)) == 0 {
+	if c.Kind != finding.FinFailing && c.Kind != finding.FinWorking || j.s.Field != finalizers.Metadata {
 		return nil
 	}
-	r := j.Asker.TryRemoval(j.n.Node, j.n.Key)
-	if r.Words() != "" && strings.Contains(j.failure, r.Words()) || r.Kind == answer.WebhookFailed && strings.Contains(j.failure, `"`+r.Name+`"`) {
-		for _, cause := range write.Obstacles(j.Facts, j.n.Node, r, "UPDATE") {
-			blockers = append(blockers, entry(finding.Blocker{Because: say.Of(MetBy, c.Controller.Name), Cause: cause}, j.n, j.s.Field))
-		}
+	r := j.Removal(j.n.Node, j.n.Key)
+	words := r.Words()
+	if r.Kind == answer.WebhookFailed {
+		words = `failed calling webhook "` + r.Name + `"`
+	}
+	if words == "" {
+		return nil
+	}
+	if _, seen := j.Asker.SeenFailing(j.n.Node, words); !seen {
+		return nil
+	}
+	for _, cause := range write.Obstacles(j.Facts, j.n.Node, r, "UPDATE") {
+		blockers = append(blockers, entry(finding.Blocker{Because: say.Of(MetBy, c.Controller.Name), Cause: cause}, j.n, j.s.Field))
 	}
 	return blockers
 }
@@ -139,8 +148,6 @@ type judgement struct {
 	byHand bool
 	// kinds: the cause is one for all kinds of objects.
 	kinds bool
-	// failure is what the controller says of a clean-up that fails.
-	failure string
 	// mighty are those who work, may change everything, and are not known to have nothing to do with the finalizer.
 	mighty []finding.Fact
 	// next must be deleted first and is being deleted; there is no cause then.
