@@ -225,8 +225,12 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 	p.Order, p.Marks, p.Items = "Flux with "+helm.Order, helm.Marks, helm.Items
 	p.Kept, p.Absent, p.Open, p.Halt = helm.Kept, helm.Absent, append(p.Open, helm.Open...), helm.Halt
 	p.Barriers = append(p.Barriers, helm.Barriers...)
-	if p.Halt != nil && p.Halt.Cause == Uninstalled { // helm-controller ends then
+	switch {
+	case p.Halt == nil:
+	case p.Halt.Cause == Uninstalled: // helm-controller ends then
 		p.Open, p.Halt = append(p.Open, *p.Halt), nil
+	default: // it tries again for ever (internal/reconcile/uninstall.go)
+		p.doubt(n.UID(), say.Plain(p.Halt.Says()))
 	}
 	return p
 }

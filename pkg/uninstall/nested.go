@@ -145,9 +145,6 @@ func (f *following) follow(at, next int, n graph.Node) int {
 	}
 	if inner.Halt != nil {
 		inner.Open = append(inner.Open, *inner.Halt)
-		if inner.Halt.Cause == NoSuchKind || inner.Halt.fails() { // helm-controller tries again for ever (internal/reconcile/uninstall.go)
-			p.doubt(n.UID(), say.Plain(inner.Halt.Says()))
-		}
 	}
 	for _, open := range inner.Open {
 		if open.Item.Kind == "" {

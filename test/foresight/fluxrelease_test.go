@@ -102,9 +102,9 @@ var helmCases = []fluxCase{
 	release("release-keeps-history", "", `,"uninstall":{"keepHistory":true}`),
 	release("release-without-hooks", "", `,"uninstall":{"disableHooks":true}`).has(hook("h", "Job", preDelete), settings("a", "")),
 	release("release-with-hooks", "", "").has(hook("h", "Job", preDelete)+","+hook("seed", "ConfigMap", seedOfHook), settings("a", "")).and(settings("seed", "")).
-		says("keeps         configmap/seed -n $N: a hook, which the uninstallation creates and does not delete", "pre-delete hook"),
+		says("keeps         job/h, configmap/seed -n $N: a hook, which the uninstallation creates and does not delete", "pre-delete hook"),
 	release("release-hook-exists", "", "").has(hook("seed", "ConfigMap", strings.Replace(seedOfHook, `"pre-delete"`, `"pre-delete","helm.sh/hook-delete-policy":"hook-failed"`, 1)), settings("a", "")).
-		and(settings("seed", "")).says("NO DELETES", "configmap/seed"),
+		and(settings("seed", "")).sticks("NO DELETES", "MIGHT STICK   helmrelease/rel"),
 	release("release-foreground", "", `,"uninstall":{"deletionPropagation":"foreground"}`).has("", deployment),
 	release("release-orphans", "", `,"uninstall":{"deletionPropagation":"orphan"}`).has("", deployment),
 	release("release-unrecorded", "", "").without(1).says("the release of the HelmRelease has no record any more"),
