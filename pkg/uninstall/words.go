@@ -319,7 +319,7 @@ const (
 )
 
 func madeUnread(n, most int) string {
-	return fmt.Sprintf("who made %d Secrets, ConfigMaps and Leases: only the first %d were looked at", n, most)
+	return fmt.Sprintf("who made %d objects: only the first %d were looked at", n, most)
 }
 
 func errNoObject(document int) error {

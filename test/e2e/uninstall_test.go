@@ -214,6 +214,7 @@ func TestUninstall(t *testing.T) {
 		{1, "prune -n shop " + manifest + " none.yaml --remove-leftovers=" + saved, "none.yaml"},
 		{0, "helm web -n shop -o json", `"UninstallPlan"`},
 		{0, "helm web -n shop -o yaml -f " + hooked, "HookRuns"},
+		{0, "helm web -n shop -o json -f " + hooked, "HookMade"},
 		{0, "helm web -n shop -o json --helm-version=4", "NotOwned"},
 		{2, "helm web -n shop -o json -f " + manifest + " --as=viewer", "Unread"},
 		{2, "helm gone -n shop -o json", "NoSuchKind"},
