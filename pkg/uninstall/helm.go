@@ -85,6 +85,9 @@ func Helm(w *World, r *Release, version int) *Plan {
 		p.Halt = &Open{Cause: Uninstalled}
 		return p
 	}
+	if p.Halt = w.replaces(p, run, preDelete, version); p.Halt != nil {
+		return p
+	}
 	var deleted []found
 	for i := range items {
 		policy, has := items[i].Annotations[policyAnnotation]
@@ -100,9 +103,6 @@ func Helm(w *World, r *Release, version int) *Plan {
 			p.Halt = &Open{Cause: NoSuchKind, Item: deleted[i].Item}
 			return p
 		}
-	}
-	if p.Halt = w.replaces(p, run, preDelete, version); p.Halt != nil {
-		return p
 	}
 	if version == Helm4 {
 		deleted = p.owned(w, r, deleted)
