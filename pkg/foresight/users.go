@@ -18,8 +18,7 @@ import (
 // naming is how objects of one type name one of another, without which they do not work.
 type naming struct {
 	named, user schema.GroupResource
-	// at is where the name is: of a text, of an object with a name and a kind, or of a list
-	// of such.
+	// at is the field with the name, which may be in a list and beside a kind.
 	at string
 	// kind is what the object has for this type; of another it names something else.
 	// When byDefault is set, it may be missing.
@@ -32,23 +31,23 @@ type naming struct {
 // namings are those that are known.
 var namings = []naming{
 	{named: schema.GroupResource{Group: "networking.k8s.io", Resource: "ingressclasses"}, user: schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"},
-		at: "ingressClassName", without: ignoresIngress},
+		at: "spec.ingressClassName", without: ignoresIngress},
 	{named: schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "gatewayclasses"}, user: schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "gateways"},
-		at: "gatewayClassName", without: ignoresGateway},
+		at: "spec.gatewayClassName", without: ignoresGateway},
 	{named: schema.GroupResource{Group: "storage.k8s.io", Resource: "storageclasses"}, user: evidence.Claims.GroupResource(),
-		at: "storageClassName", without: provisionsNone},
+		at: "spec.storageClassName", without: provisionsNone},
 	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "secretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "externalsecrets"},
-		at: "secretStoreRef", kind: "SecretStore", byDefault: true, without: refreshesNone},
+		at: "spec.secretStoreRef.name", kind: "SecretStore", byDefault: true, without: refreshesNone},
 	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "clustersecretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "externalsecrets"},
-		at: "secretStoreRef", kind: "ClusterSecretStore", without: refreshesNone},
+		at: "spec.secretStoreRef.name", kind: "ClusterSecretStore", without: refreshesNone},
 	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "secretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"},
-		at: "secretStoreRefs", kind: "SecretStore", byDefault: true, without: pushesNone},
+		at: "spec.secretStoreRefs.name", kind: "SecretStore", byDefault: true, without: pushesNone},
 	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "clustersecretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"},
-		at: "secretStoreRefs", kind: "ClusterSecretStore", without: pushesNone},
+		at: "spec.secretStoreRefs.name", kind: "ClusterSecretStore", without: pushesNone},
 	{named: schema.GroupResource{Group: "cert-manager.io", Resource: "issuers"}, user: schema.GroupResource{Group: "cert-manager.io", Resource: "certificates"},
-		at: "issuerRef", kind: "Issuer", byDefault: true, without: renewsNone},
+		at: "spec.issuerRef.name", kind: "Issuer", byDefault: true, without: renewsNone},
 	{named: schema.GroupResource{Group: "cert-manager.io", Resource: "clusterissuers"}, user: schema.GroupResource{Group: "cert-manager.io", Resource: "certificates"},
-		at: "issuerRef", kind: "ClusterIssuer", without: renewsNone},
+		at: "spec.issuerRef.name", kind: "ClusterIssuer", without: renewsNone},
 }
 
 // isNamed reports whether others are known to name objects of a type.
@@ -101,19 +100,12 @@ func (l *looker) left(how *naming, of graph.Node) []graph.Identity {
 
 // names reports whether an object names the other one.
 func (how *naming) names(o *unstructured.Unstructured, name string) bool {
-	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", how.at)
-	list, isList := value.([]any)
-	if !isList {
-		list = []any{value}
-	}
-	return slices.ContainsFunc(list, func(value any) bool {
-		ref, is := value.(map[string]any)
-		if !is {
-			return value == name
+	for at, kind := range controllers.NamedAt(o, how.at) {
+		if at == name && (kind == how.kind || how.byDefault && kind == "") {
+			return true
 		}
-		kind, _ := ref["kind"].(string)
-		return ref["name"] == name && (kind == how.kind || how.byDefault && kind == "")
-	})
+	}
+	return false
 }
 
 // used looks for what uses an object whose controller waits until nothing does. With what uses it it can go first, if all of that goes;

@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -349,29 +350,45 @@ func (o *named) means(n graph.Node) bool {
 	return !elsewhere && (o.kind == "" || o.kind == n.Resource().Kind) && (o.group == "" || o.group == n.Resource().Group)
 }
 
-// valuesAt goes over the names at a path of fields, through lists, with the kind and group that stand
-// beside them.
-func valuesAt(value any, path string, fields []string) func(yield func(path string, at named) bool) {
-	return func(yield func(path string, at named) bool) {
-		switch v := value.(type) {
-		case map[string]any:
-			if len(fields) == 0 {
+// NamedAt goes over the names that an object has at a path of fields, with the kind that is stated beside each, empty for none.
+func NamedAt(o *unstructured.Unstructured, path string) iter.Seq2[string, string] {
+	return func(yield func(name, kind string) bool) {
+		for _, at := range valuesAt(o.Object, "", strings.Split(path, ".")) {
+			if !yield(at.name, at.kind) {
 				return
-			}
-			inner := strings.TrimPrefix(path+"."+fields[0], ".")
-			if name, isName := v[fields[0]].(string); isName && len(fields) == 1 {
-				at, _ := referenceOf(inner, fields[0], v)
-				at.name = name
-				yield(inner, at)
-				return
-			}
-			valuesAt(v[fields[0]], inner, fields[1:])(yield)
-		case []any:
-			for i := range v {
-				valuesAt(v[i], fmt.Sprintf("%s[%d]", path, i), fields)(yield)
 			}
 		}
 	}
+}
+
+// valuesAt goes over the names at a path of fields, through lists, with the kind and group that stand
+// beside them.
+func valuesAt(value any, path string, fields []string) iter.Seq2[string, named] {
+	return func(yield func(path string, at named) bool) { goOverValues(value, path, fields, yield) }
+}
+
+// goOverValues is valuesAt; it reports whether to go on.
+func goOverValues(value any, path string, fields []string, yield func(path string, at named) bool) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		if len(fields) == 0 {
+			return true
+		}
+		inner := strings.TrimPrefix(path+"."+fields[0], ".")
+		if name, isName := v[fields[0]].(string); isName && len(fields) == 1 {
+			at, _ := referenceOf(inner, fields[0], v)
+			at.name = name
+			return yield(inner, at)
+		}
+		return goOverValues(v[fields[0]], inner, fields[1:], yield)
+	case []any:
+		for i := range v {
+			if !goOverValues(v[i], fmt.Sprintf("%s[%d]", path, i), fields, yield) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Waits reports whether the controller of the finalizer waits until others do not use its object
