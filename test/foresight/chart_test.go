@@ -25,8 +25,8 @@ type chart struct {
 	types string
 	// objects says who makes the objects: the chart, or else a user.
 	objects bool
-	// more are further templates, and before is made before.
-	more, before string
+	// more are further templates, sub those of a chart in it, and before is made before.
+	more, sub, before string
 	// again: an uninstallation has failed before.
 	again bool
 	// helm is the only major version of Helm that is looked at, 0 for both.
@@ -100,6 +100,9 @@ func (i *installed) files() (files map[string]string, before, after string) {
 		"Chart.yaml":               fmt.Sprintf("{apiVersion: v2, name: %s, version: 0.1.0}\n", i.chart.name),
 		"templates/operators.yaml": namespaceDocument.ReplaceAllString(base, "") + operators,
 		"templates/more.yaml":      i.extensions() + i.expand(strings.ReplaceAll(i.chart.more, "$CALL", i.called())),
+	}
+	if i.chart.sub != "" {
+		files["charts/sub/Chart.yaml"], files["charts/sub/templates/sub.yaml"] = "{apiVersion: v2, name: sub, version: 0.1.0}\n", i.expand(i.chart.sub)
 	}
 	switch i.chart.types {
 	case "crds":

@@ -143,6 +143,10 @@ var chartList = []chart{
 	{name: "lists", about: "a list, an object of a namespace that does not exist any more, and one that is gone", layout: layout{noOperator: true, objects: []objects{}, before: []string{"kubectl -n $S delete configmap/gone"}}, types: "outside",
 		more: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: $S}}, {apiVersion: v1, kind: Secret, metadata: {name: two, namespace: $S}}]}\n---\n" +
 			"{apiVersion: v1, kind: ConfigMapList, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: three, namespace: $S}}]}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: gone, namespace: $S}}\n", want: []string{"gone already"}},
+	{name: "subchart", about: "a chart in the chart, with a hook of its own, and objects of another release in the namespace", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		before: existing + "{apiVersion: v1, kind: ConfigMap, metadata: {name: other-admin, namespace: $S, labels: {app.kubernetes.io/managed-by: Helm, app.kubernetes.io/instance: other}, " +
+			"annotations: {meta.helm.sh/release-name: other, meta.helm.sh/release-namespace: $S}}}\n---\n",
+		more: "{apiVersion: v1, kind: ConfigMap, metadata: {name: top, namespace: $S}}\n", sub: seed("pre-install, post-delete", ""), want: []string{"keeps         configmap/seed -n $S: a hook, which the uninstallation creates"}},
 	{name: "own-namespace", about: "the release's own namespace is in the chart", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", before: "{apiVersion: v1, kind: Namespace, metadata: {name: $S, labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: $X, meta.helm.sh/release-namespace: $S}}}\n---\n",
 		more: "{apiVersion: v1, kind: Namespace, metadata: {name: $S}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: $S}}\n"},
 	{name: "two-of-one-image", about: "two Deployments of one image, of which one serves the objects", layout: layout{operators: []operator{{}, {name: "web", serves: "none"}}}, types: "crds", objects: true, want: []string{"STUCK", "--prepare"}},
