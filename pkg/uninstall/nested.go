@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -158,6 +159,7 @@ func (f *following) follow(at, next int, n graph.Node) int {
 	for uid, why := range inner.doubts {
 		p.doubt(uid, why)
 	}
+	f.awaitsHook(n, inner)
 	p.delegates = append(p.delegates, &delegate{n, o, p.Barriers[at].By.UID, inner.Targets(), inner.Awaits})
 	chain := f.chain(at, next, n, inner)
 	if account := f.noAccount(at, n, o); account != "" {
@@ -167,6 +169,26 @@ func (f *following) follow(at, next int, n graph.Node) int {
 	_, target := slices.BinarySearch(p.in(n.UID()), at)
 	p.insert(at, next, chain, p.Barriers[at].Awaited && (target || p.Policy == metav1.DeletePropagationForeground))
 	return len(chain)
+}
+
+// awaitsHook doubts what comes after an object of a hook that has finalizers, for the end of which Helm 3 waits.
+func (f *following) awaitsHook(n graph.Node, inner *Plan) {
+	for i, b := range inner.Barriers {
+		if !b.Awaited || inner.Awaits {
+			continue
+		}
+		hook, known := f.Graph.Node(b.Objects[0].UID)
+		if !known || len(hook.Finalizers()) == 0 {
+			continue
+		}
+		why := say.Of(foresight.MayStick, say.Of(waitsFor, hook.Identity()))
+		f.plan.doubt(n.UID(), why)
+		for _, later := range inner.Barriers[i+1:] {
+			for _, id := range later.Objects {
+				f.plan.doubt(id.UID, why)
+			}
+		}
+	}
 }
 
 // planOf is what the controller of a tool's object does when that is deleted.
