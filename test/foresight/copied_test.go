@@ -324,6 +324,9 @@ func (c *copied) remove(ctx context.Context) {
 	for _, o := range c.layout.operators {
 		run("delete", "--ignore-not-found", "validatingwebhookconfiguration/"+o.name+"-"+c.id)
 	}
+	if c.layout.conversion != "" { // otherwise nobody can read the objects
+		run("patch", c.expand("$TOYS"), "--type=merge", "-p", `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
+	}
 	for _, resource := range []string{"toys", "gadgets"} {
 		gvr := schema.GroupVersionResource{Group: c.expand("$GROUP"), Version: "v1", Resource: resource}
 		list, err := c.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
