@@ -71,19 +71,20 @@ type Mutation struct {
 	// Cause is the API server's, with the field.
 	Cause metav1.StatusCause
 	// By are those who may have put it there: the policies that have the field in their
-	// mutations, or else all webhooks that are asked about updates of the object.
+	// mutations, or else all webhooks that are asked about updates of the object; both where only its
+	// spec is named. There are none where it is an admission plugin inside the API server.
 	By []Mutator
 }
 
 // Mutation returns what makes an update of the object invalid that is not its own: the write changes
 // nothing but metadata, so a refused value that is another than the stored one, or a refused change,
-// is of somebody who changes what is written. It is nil when what is refused is stored, or nobody is
-// there who may change it.
+// is of somebody who changes what is written. It is nil when what is refused is stored.
 func (a *Asker) Mutation(n graph.Node, r Reply) *Mutation {
 	full, err := a.evidence.Whole(n)
 	if err != nil {
 		return nil
 	}
+	var unknown *Mutation
 	for _, cause := range r.Causes {
 		if !isMutated(full, cause) {
 			continue
@@ -98,13 +99,18 @@ func (a *Asker) Mutation(n graph.Node, r Reply) *Mutation {
 				policies = append(policies, m)
 			}
 		}
-		if by := policies; len(by) > 0 {
-			return &Mutation{cause, by}
-		} else if len(webhooks) > 0 {
-			return &Mutation{cause, webhooks}
+		switch {
+		case cause.Field == "spec":
+			policies = append(policies, webhooks...)
+		case len(policies) == 0:
+			policies = webhooks
 		}
+		if len(policies) > 0 {
+			return &Mutation{cause, policies}
+		}
+		unknown = &Mutation{Cause: cause}
 	}
-	return nil
+	return unknown
 }
 
 // Changers returns who may have made the change that a webhook rejects of a write that changes no such thing itself: the removal of a
@@ -184,6 +190,9 @@ func mutates(policy *unstructured.Unstructured, field string) bool {
 	steps := pathStep().FindAllString(field, -1)
 	mutations, _, _ := unstructured.NestedSlice(policy.Object, "spec", "mutations")
 	text := fmt.Sprint(mutations)
+	if field == "spec" {
+		return strings.Contains(text, field)
+	}
 	return slices.ContainsFunc(steps[max(0, len(steps)-2):], func(step string) bool {
 		_, err := strconv.Atoi(step)
 		return err != nil && step != "spec" && strings.Contains(text, step)

@@ -129,7 +129,7 @@ const (
 	AddsAnother   say.Word = "a mutating webhook or policy adds a finalizer whenever the object is changed; a terminating object cannot get new ones, so every change is rejected"
 	ChangesField  say.Word = "%s changes %s whenever the object is updated, and the API server rejects that, so no finalizer can be removed"
 	NotOfTheWrite say.Word = "; the write changes metadata alone: if a field is what it rejects, that was changed on the way by %s"
-	SomeMutator   say.Word = "a mutating webhook or policy"
+	SomeMutator   say.Word = "a mutating webhook or policy, or a plugin of the API server,"
 	NoneMatches   say.Word = "none that could be read matches"
 	SpareEnding   say.Word = "make it ignore objects that are being deleted"
 	SpareEndingOf say.Word = "make %s ignore objects that are being deleted"

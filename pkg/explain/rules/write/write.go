@@ -176,7 +176,7 @@ func (f refused) invalid() *finding.Cause {
 	switch {
 	case m == nil:
 		return f.noLongerValid()
-	case len(m.By) > 1:
+	case len(m.By) != 1:
 		return f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, say.Of(ChangesField, say.Of(SomeMutator), m.Cause.Field))
 	}
 	return f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, say.Of(ChangesField, "it", m.Cause.Field))
