@@ -5,6 +5,7 @@ package change
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +67,9 @@ func (v *Reversal) Ended() bool {
 }
 
 // Ends reports whether it is to be ended as a temporary change is (TakeBack): others are undone.
-func (v *Reversal) Ends() bool { return v.Entry.Temporary || v.Obstacle == Late }
+func (v *Reversal) Ends() bool {
+	return v.Entry.Temporary || v.Obstacle == Late || v.Entry.Op.Grant != nil
+}
 
 // Reversal is what takes a recorded change back: an Op, or nothing, for an Obstacle.
 type Reversal struct {
@@ -305,18 +308,26 @@ func (w *Writer) stays(ctx context.Context, o *unstructured.Unstructured) bool {
 	})
 }
 
-// revoke deletes a binding that was made, if what has its name grants exactly that: its UID was not known when it was made. Other objects that
-// were made stay, for others may use them by now.
+// revoke takes back a binding that was made: it is deleted, unless it grants something to others as well, or stays although it is deleted; then
+// the subject is taken out of it. One without subjects is what was made first of it. Other objects that were made stay, for others may use them by now.
 func revoke(op *remedy.Op, now *unstructured.Unstructured, absent bool) (*remedy.Op, Obstacle, error) {
 	switch {
-	case absent, op.Grant != nil && !op.Grant.IsOf(now.Object):
+	case absent:
 		return nil, Gone, nil
 	case op.Grant == nil:
 		return nil, Final, nil
 	}
 	id := op.Object
 	id.UID = now.GetUID()
-	return new(remedy.DeleteOf(id, metav1.DeleteOptions{})), "", nil
+	index, ours, subjects := op.Grant.In(now.Object)
+	path := fmt.Sprint("/subjects/", index)
+	switch deleted := now.GetDeletionTimestamp() != nil; {
+	case ours && !deleted && (subjects == 0 || index == 0 && subjects == 1):
+		return new(remedy.DeleteOf(id, metav1.DeleteOptions{})), "", nil
+	case index < 0:
+		return nil, Undone, nil
+	}
+	return new(remedy.PatchOf(id, remedy.Test(path, op.Grant.Subject()), remedy.Remove(path))), "", nil
 }
 
 // restore makes a deleted object again of which the manifest was kept, unless there is one of its name, or an owner of it is gone.

@@ -264,11 +264,8 @@ func fenced(o *unstructured.Unstructured) bool {
 
 // made reports whether an object is what a change that makes one has made, with what the API server or others have added.
 func made(op *remedy.Op, now *unstructured.Unstructured) bool {
-	switch {
-	case now == nil:
+	if now == nil {
 		return false
-	case op.Grant != nil:
-		return op.Grant.IsOf(now.Object)
 	}
 	wanted := maps.Clone(op.Manifest)
 	delete(wanted, "metadata")

@@ -591,3 +591,45 @@ func TestBases(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A right that was granted for a while is gone when it is said to be taken back, whatever others have made of the binding.
+func TestTakeBackOfAGrant(t *testing.T) {
+	binding := thing("clusterrolebindings", "kubectl-gc-x")
+	grant := remedy.Grant{ClusterRole: "kites", Namespace: "ops", ServiceAccount: "kite-operator"}
+	other := map[string]any{"kind": "Group", "name": "break-glass"}
+	edit := func(f func(*unstructured.Unstructured)) func(*testapi.Server) {
+		return func(s *testapi.Server) { s.Edit(binding, f) }
+	}
+	for name, test := range map[string]struct {
+		between func(*testapi.Server)
+		left    string
+	}{
+		"as it was made":                  {func(*testapi.Server) {}, ""},
+		"gone":                            {func(s *testapi.Server) { s.Remove(binding) }, ""},
+		"made, and without a subject yet": {edit(func(o *unstructured.Unstructured) { delete(o.Object, "subjects") }), ""},
+		"with another subject": {edit(func(o *unstructured.Unstructured) {
+			o.Object["subjects"] = []any{other, grant.Subject()}
+		}), `[{"kind":"Group","name":"break-glass"}]`},
+		"with a finalizer": {edit(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) }), "[]"},
+		"of others, for another role": {edit(func(o *unstructured.Unstructured) {
+			o.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "theirs"}
+		}), `[{"kind":"ServiceAccount","name":"kite-operator","namespace":"ops"}]`},
+	} {
+		s := testapi.New()
+		w, c := writing(t, s), &change.Change{Op: remedy.GrantOf(binding, grant), Temporary: true}
+		made := w.Make(t.Context(), c, nil)
+		test.between(s)
+		ended := w.TakeBack(t.Context(), c, nil, made.Status)
+		if made.Status != change.Done || ended.Status != change.TakenBack {
+			t.Errorf("%s: %s, %s: %v", name, made.Status, ended.Status, ended.Err)
+		}
+		left := ""
+		if now := s.Object(binding); now != nil {
+			text, _ := json.Marshal(now.Object["subjects"])
+			left = string(text)
+		}
+		if left != test.left {
+			t.Errorf("%s: left %s, want %s", name, left, test.left)
+		}
+	}
+}

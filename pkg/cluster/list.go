@@ -82,6 +82,8 @@ type listing struct {
 	fallback func() []string
 	// widened: all namespaces are tried although one is asked for.
 	widened bool
+	// data: Secrets and ConfigMaps come with theirs.
+	data bool
 	// taker takes the whole objects; nil when metadata is all that is asked for.
 	taker Taker
 

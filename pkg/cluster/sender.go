@@ -222,17 +222,45 @@ func (s *Sender) patch(ctx context.Context, id graph.Identity, kind types.PatchT
 	return s.request(ctx, s.rest.Patch(kind).AbsPath(id.Resource.Path(id.Namespace, id.Name)...).Param("fieldManager", s.manager), patch)
 }
 
-// create makes an object with a grant, or with nothing but its name.
+// create makes an object with nothing but its name, or a binding with a grant. That is made without subjects, which are added to what was made: a
+// creation that arrives late, when nobody takes it back any more, grants nothing, and the other change is for one version.
 func (s *Sender) create(ctx context.Context, op *remedy.Op) ([]byte, error) {
-	id := op.Object
+	id, g := op.Object, op.Grant
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(id.Resource.GroupVersionKind())
 	object.SetName(id.Name)
 	object.SetNamespace(id.Namespace)
-	if g := op.Grant; g != nil {
-		maps.Copy(object.Object, g.Binding())
+	if g == nil {
+		return s.make(ctx, id, object.Object)
 	}
-	return s.make(ctx, id, object.Object)
+	maps.Copy(object.Object, g.Binding())
+	if s.dryRun != nil {
+		return s.make(ctx, id, object.Object)
+	}
+	delete(object.Object, "subjects")
+	_, existed := s.make(ctx, id, object.Object)
+	if existed != nil && !apierrors.IsAlreadyExists(existed) {
+		return nil, existed
+	}
+	made, err := s.Read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	_, ours, subjects := g.In(made.Object)
+	if existed != nil && (!ours || subjects > 0 || made.GetDeletionTimestamp() != nil) {
+		return nil, existed
+	}
+	id.UID = made.GetUID()
+	step := remedy.Add("/subjects", []any{g.Subject()})
+	if subjects > 0 { // by admission
+		step = remedy.Add("/subjects/-", g.Subject())
+	}
+	data, err := s.patch(ctx, id, types.JSONPatchType, remedy.PatchOf(id, step).At(made.GetResourceVersion()).Patch)
+	if err != nil && !answer.Missing(err) {
+		unused := remedy.DeleteOf(id, metav1.DeleteOptions{}).At(made.GetResourceVersion())
+		_, _ = s.carryOut(ctx, &unused) // it grants nothing
+	}
+	return data, err
 }
 
 func (s *Sender) make(ctx context.Context, id graph.Identity, object map[string]any) ([]byte, error) {

@@ -43,13 +43,25 @@ func (r *Reader) EachMentioning(ctx context.Context, resource schema.GroupVersio
 	})
 }
 
-// EachNaming is EachMentioning for objects that have one of the texts anywhere, also within a longer one. Nothing is left out of them.
+// EachNaming is EachMentioning for objects that have one of the texts anywhere, also within a longer one. Nothing is left out of them but the data of
+// Secrets and ConfigMaps.
 func (r *Reader) EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(), yield func(*unstructured.Unstructured) error) error {
 	wanted := make([][]byte, len(texts))
 	for i, text := range texts {
 		wanted[i] = []byte(text)
 	}
 	return r.eachWith(ctx, resource, namespace, wanted, begin, yield)
+}
+
+// EachObject is EachNaming for all objects of a resource, with everything that is in them.
+func (r *Reader) EachObject(ctx context.Context, resource schema.GroupVersionResource, namespace string, begin func(), yield func(*unstructured.Unstructured) error) error {
+	return r.eachWhole(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace, data: true}, begin, func(item []byte) error {
+		var o unstructured.Unstructured
+		if err := json.Unmarshal(item, &o.Object); err != nil {
+			return err
+		}
+		return yield(&o)
+	})
 }
 
 // eachWith yields the objects of a list of which the JSON has one of the texts.
@@ -247,7 +259,9 @@ func decodeWhole(resource schema.GroupVersionResource, item []byte) (unstructure
 // eachWhole calls begin, and then yield with the JSON of each object of a list.
 func (r *Reader) eachWhole(ctx context.Context, l *listing, begin func(), yield func(item []byte) error) error {
 	p := r.newPageReader(nil)
-	p.accept = strings.Replace(acceptable(l.resource.GroupVersionResource), "PartialObjectMetadata;", "PartialObjectMetadataList;", 1)
+	if p.accept = runtime.ContentTypeJSON; !l.data {
+		p.accept = strings.Replace(acceptable(l.resource.GroupVersionResource), "PartialObjectMetadata;", "PartialObjectMetadataList;", 1)
+	}
 	p.begin = func(*listing) { begin() }
 	p.decode = func(_ *listing, body io.Reader) (wire.List, error) {
 		return decodeJSON(body, func(item []byte) error {

@@ -99,20 +99,25 @@ type Grant struct {
 
 // Binding is the content of a binding that grants it.
 func (g *Grant) Binding() map[string]any {
-	return map[string]any{
-		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": g.ClusterRole},
-		"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": g.Namespace, "name": g.ServiceAccount}},
-	}
+	return map[string]any{"roleRef": g.role(), "subjects": []any{g.Subject()}}
 }
 
-// IsOf reports whether a binding grants it and nothing else.
-func (g *Grant) IsOf(binding map[string]any) bool {
-	for field, content := range g.Binding() {
-		if !equality.Semantic.DeepEqual(binding[field], content) {
-			return false
-		}
+func (g *Grant) role() map[string]any {
+	return map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": g.ClusterRole}
+}
+
+// Subject is who gets it.
+func (g *Grant) Subject() map[string]any {
+	return map[string]any{"kind": "ServiceAccount", "namespace": g.Namespace, "name": g.ServiceAccount}
+}
+
+// In finds the subject of a binding by which that grants it, -1 for none. of: the binding is for the same role, and for so many subjects.
+func (g *Grant) In(binding map[string]any) (index int, of bool, subjects int) {
+	if !equality.Semantic.DeepEqual(binding["roleRef"], g.role()) {
+		return -1, false, 0
 	}
-	return true
+	all, _ := binding["subjects"].([]any)
+	return slices.IndexFunc(all, func(s any) bool { return equality.Semantic.DeepEqual(s, g.Subject()) }), true, len(all)
 }
 
 // Complete reports whether a change has all that its verb needs, as what was read from a file may not.

@@ -347,7 +347,7 @@ type version struct {
 func (r *run) read(ctx context.Context, writes []Write) []version {
 	before := make([]version, len(writes))
 	parallel(len(writes), func(i int) {
-		if creates(&writes[i].Op) {
+		if writes[i].Op.Creates() {
 			return
 		}
 		before[i].object, before[i].err = r.Read(ctx, writes[i].Op.Object)
@@ -355,7 +355,6 @@ func (r *run) read(ctx context.Context, writes []Write) []version {
 	return before
 }
 
-func creates(op *remedy.Op) bool { return op.Verb == remedy.Create || op.Verb == remedy.Restore }
 
 // write makes one change, if it is proved and its object is what it was.
 func (r *run) write(ctx context.Context, w *Write, before *version, proved map[string]Write) Record {

@@ -203,7 +203,11 @@ func promised(plan render.UnstickPlan) []string {
 	var all []string
 	for i := range plan.Causes {
 		for _, w := range plan.Causes[i].Writes {
-			all = append(all, requestOf(w.Operation, false))
+			made := requestOf(w.Operation, false)
+			all = append(all, made)
+			if w.Operation.Grant != nil { // to what was made without
+				all = append(all, strings.Replace(made, "create", "patch", 1))
+			}
 			for _, then := range w.Then {
 				all = append(all, requestOf(then, false))
 			}
