@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -31,8 +32,9 @@ const (
 	Gone Obstacle = "Gone"
 	// Replaced: another object has the name, with what the change made.
 	Replaced Obstacle = "Replaced"
-	// Exists: what was deleted exists again.
+	// Exists: what was deleted exists again. Going: it still does.
 	Exists Obstacle = "Exists"
+	Going  Obstacle = "Going"
 	// Undone: the object is as it was before.
 	Undone Obstacle = "Undone"
 	// Terminating: the API server takes no new finalizers for an object that is being deleted.
@@ -58,7 +60,7 @@ func (v *Reversal) Possible() bool { return v.Op != nil || v.Obstacle == Late }
 
 // Left reports whether the change stands, or may, on what stays, and is not taken back.
 func (v *Reversal) Left() bool {
-	return v.Op == nil && slices.Contains([]Obstacle{Replaced, Changed, Unkept, Unread}, v.Obstacle)
+	return v.Op == nil && slices.Contains([]Obstacle{Going, Replaced, Changed, Unkept, Unread}, v.Obstacle)
 }
 
 // Ended reports whether there is nothing of the change that could be taken back, now or later.
@@ -185,7 +187,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 	case err != nil && !absent:
 		return nil, Unread, err
 	case op.Verb == remedy.Delete:
-		return w.restore(ctx, op, before, absent)
+		return w.restore(ctx, op, before, now)
 	case op.Verb == remedy.Create:
 		return revoke(op, now, absent)
 	case op.Verb == remedy.Restore:
@@ -243,7 +245,7 @@ func (w *Writer) owners(ctx context.Context, namespace string, steps []remedy.St
 			if _, reference := value.(map[string]any); !reference {
 				continue // a flag of one that is there
 			}
-			if obstacle, err := w.owner(ctx, namespace, value); obstacle != "" {
+			if _, obstacle, err := w.owner(ctx, namespace, value); obstacle != "" {
 				return obstacle, err
 			}
 		}
@@ -252,12 +254,12 @@ func (w *Writer) owners(ctx context.Context, namespace string, steps []remedy.St
 }
 
 // owner looks for the owner of a reference.
-func (w *Writer) owner(ctx context.Context, namespace string, reference any) (Obstacle, error) {
+func (w *Writer) owner(ctx context.Context, namespace string, reference any) (*unstructured.Unstructured, Obstacle, error) {
 	fields, _ := reference.(map[string]any)
 	text := func(key string) string { value, _ := fields[key].(string); return value }
 	resource, err := w.Resource(schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")))
 	if err != nil {
-		return Unread, err
+		return nil, Unread, err
 	}
 	id := graph.Identity{Resource: resource, Name: text("name"), UID: types.UID(text("uid"))}
 	if resource.Namespaced {
@@ -266,11 +268,11 @@ func (w *Writer) owner(ctx context.Context, namespace string, reference any) (Ob
 	owner, err := w.Read(ctx, id)
 	switch {
 	case IsGone(id, owner, err), err == nil && owner.GetDeletionTimestamp() != nil:
-		return Ownerless, nil
+		return nil, Ownerless, nil
 	case err != nil:
-		return Unread, err
+		return nil, Unread, err
 	}
-	return "", nil
+	return owner, "", nil
 }
 
 // destroys reports whether steps put a policy back by which data is destroyed at once, or soon: that of a volume whose claim does not use
@@ -282,8 +284,12 @@ func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unst
 		case s.Op != "replace" || s.Value == "Retain":
 		case s.Path == remedy.ReclaimPolicy:
 			ref, user = "claimRef", evidence.Claims
-		case s.Path == remedy.DeletionPolicy && volume.GetKind() == "VolumeSnapshotContent":
-			ref, user = "volumeSnapshotRef", volume.GroupVersionKind().GroupVersion().WithResource(evidence.Snapshots.Resource)
+		case s.Path == remedy.DeletionPolicy:
+			for _, c := range evidence.Copies {
+				if gv := volume.GroupVersionKind().GroupVersion(); gv.Group == c.Of.Group {
+					ref, user = c.Ref, gv.WithResource(c.Of.Resource)
+				}
+			}
 		}
 	}
 	if ref == "" {
@@ -292,19 +298,23 @@ func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unst
 	field := func(path ...string) string { return evidence.Nested(volume, path...) }
 	claim, err := w.Read(ctx, evidence.Identity(user, field("spec", ref, "namespace"), field("spec", ref, "name")))
 	return err != nil || volume.GetDeletionTimestamp() != nil || ref == "claimRef" && field("status", "phase") != "Bound" ||
-		string(claim.GetUID()) != field("spec", ref, "uid") || !w.stays(ctx, claim)
+		string(claim.GetUID()) != field("spec", ref, "uid") || !w.stays(ctx, claim, sets.New[types.UID]())
 }
 
-// stays reports whether an object is known to stay: neither it nor its namespace is being deleted, and no owner of it is, or is gone.
-func (w *Writer) stays(ctx context.Context, o *unstructured.Unstructured) bool {
-	namespace, err := w.Read(ctx, evidence.Identity(evidence.Namespaces, "", o.GetNamespace()))
-	if err != nil || namespace.GetDeletionTimestamp() != nil || o.GetDeletionTimestamp() != nil {
-		return false
+// stays reports whether an object is known to stay: neither it nor its namespace is being deleted, and all owners of it stay, but for those
+// above it in a circle.
+func (w *Writer) stays(ctx context.Context, o *unstructured.Unstructured, above sets.Set[types.UID]) bool {
+	if namespace := o.GetNamespace(); namespace != "" {
+		ns, err := w.Read(ctx, evidence.Identity(evidence.Namespaces, "", namespace))
+		if err != nil || ns.GetDeletionTimestamp() != nil {
+			return false
+		}
 	}
+	above.Insert(o.GetUID())
 	owners, _, _ := unstructured.NestedSlice(o.Object, "metadata", "ownerReferences")
-	return !slices.ContainsFunc(owners, func(reference any) bool {
-		obstacle, _ := w.owner(ctx, o.GetNamespace(), reference)
-		return obstacle != ""
+	return o.GetDeletionTimestamp() == nil && !slices.ContainsFunc(owners, func(reference any) bool {
+		owner, obstacle, _ := w.owner(ctx, o.GetNamespace(), reference)
+		return obstacle != "" || !above.Has(owner.GetUID()) && !w.stays(ctx, owner, above)
 	})
 }
 
@@ -331,9 +341,11 @@ func revoke(op *remedy.Op, now *unstructured.Unstructured, absent bool) (*remedy
 }
 
 // restore makes a deleted object again of which the manifest was kept, unless there is one of its name, or an owner of it is gone.
-func (w *Writer) restore(ctx context.Context, op *remedy.Op, before *unstructured.Unstructured, absent bool) (*remedy.Op, Obstacle, error) {
+func (w *Writer) restore(ctx context.Context, op *remedy.Op, before, now *unstructured.Unstructured) (*remedy.Op, Obstacle, error) {
 	switch {
-	case !absent:
+	case now != nil && now.GetUID() == op.Object.UID:
+		return nil, Going, nil
+	case now != nil:
 		return nil, Exists, nil
 	case before == nil || !op.Save:
 		return nil, Final, nil

@@ -17,6 +17,7 @@ func Words(o Obstacle) string {
 	return map[Obstacle]string{
 		Gone:        "the object does not exist any more",
 		Replaced:    "another object has its name by now, with this change: look whether it is meant to have it",
+		Going:       "it still exists, and is being deleted",
 		Exists:      "an object of this name exists again",
 		Undone:      "it is as it was before",
 		Terminating: "the object is being deleted, and the API server accepts no new finalizers then",

@@ -325,7 +325,8 @@ func TestUndo(t *testing.T) {
 		"a deletion":                    {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{})}, func(s *testapi.Server) { s.Remove(a) }, "Final"},
 		"a saved deletion":              {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, func(s *testapi.Server) { s.Remove(a) }, "restore a"},
 		"a saved one without its owner": {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, func(s *testapi.Server) { s.Remove(a); s.Remove(thing("configmaps", "b")) }, "Ownerless"},
-		"a saved one that came back":    {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, nil, "Exists"},
+		"a saved one that came back":    {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, edit(func(o *unstructured.Unstructured) { o.SetUID("other") }), "Exists"},
+		"a saved one that is not gone":  {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, nil, "Going"},
 		"a restart":                     {[]remedy.Op{{Verb: remedy.Restart, Object: a}}, nil, "Final"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -413,7 +414,7 @@ func TestUndoDeletionPolicy(t *testing.T) {
 		content, snapshot := thing("volumesnapshotcontents", "v"), thing("volumesnapshots", "s")
 		s := testapi.New()
 		s.Put(thing("namespaces", "s"), map[string]any{})
-		s.Put(content, object(t, `{"apiVersion":"v1","kind":"VolumeSnapshotContent","spec":{"deletionPolicy":"Delete","volumeSnapshotRef":{"namespace":"s","name":"s","uid":"uid-s"}}}`))
+		s.Put(content, object(t, `{"apiVersion":"snapshot.storage.k8s.io/v1","kind":"VolumeSnapshotContent","spec":{"deletionPolicy":"Delete","volumeSnapshotRef":{"namespace":"s","name":"s","uid":"uid-s"}}}`))
 		if left {
 			s.Put(snapshot, object(t, `{"metadata":{"namespace":"s"}}`))
 		}

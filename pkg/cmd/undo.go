@@ -86,7 +86,10 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 	if len(o.args) > 0 && o.args[0] != "last" {
 		dir := o.args[0]
 		if base, err := o.base(); err == nil && base != "" && filepath.Base(dir) == dir { // as history names it
-			dir = filepath.Join(base, dir)
+			all := o.dirs(base)
+			if i := slices.IndexFunc(all, func(known string) bool { return filepath.Base(known) == dir }); i >= 0 {
+				dir = all[i]
+			}
 		}
 		return o.read(dir)
 	}
@@ -94,8 +97,12 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 	if err != nil {
 		return nil, err
 	}
+	ahead := map[string]bool{} // and not back
+	for _, r := range all {
+		ahead[r.Dir] = r.Undoes == "" || !ahead[r.Undoes]
+	}
 	for _, r := range slices.Backward(all) {
-		if r.Undoes == "" && r.Standing() > 0 && (!o.temporary || len(r.Open()) > 0) {
+		if ahead[r.Dir] && r.Standing() > 0 && (!o.temporary || len(r.Open()) > 0) {
 			return r, nil
 		}
 	}

@@ -160,10 +160,10 @@ const ReclaimPolicy = "/spec/persistentVolumeReclaimPolicy"
 // DeletionPolicy is where the content of a VolumeSnapshot has its policy.
 const DeletionPolicy = "/spec/deletionPolicy"
 
-// RetainOf keeps a volume with its data, which its policy would destroy with its claim, or the content of a VolumeSnapshot.
+// RetainOf keeps a volume with its data, which its policy would destroy with its claim, or the content of a snapshot.
 func RetainOf(volume graph.Identity, policy string) Op {
 	path := ReclaimPolicy
-	if volume.Resource.Resource == "volumesnapshotcontents" {
+	if strings.HasSuffix(volume.Resource.Resource, "snapshotcontents") {
 		path = DeletionPolicy
 	}
 	op := PatchOf(volume, Test(path, policy), Replace(path, "Retain"))

@@ -226,6 +226,6 @@ func (l *Look) storage(c *explain.Cause) func(*Stake) bool {
 	}
 	drivers.Delete("")
 	return func(s *Stake) bool {
-		return s.copy || s.Volume.Name == "" || len(drivers) == 0 || drivers.Has(s.driver)
+		return s.Volume.Name == "" || len(drivers) == 0 || drivers.Has(s.driver)
 	}
 }

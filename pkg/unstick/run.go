@@ -355,7 +355,6 @@ func (r *run) read(ctx context.Context, writes []Write) []version {
 	return before
 }
 
-
 // write makes one change, if it is proved and its object is what it was.
 func (r *run) write(ctx context.Context, w *Write, before *version, proved map[string]Write) Record {
 	record := Record{Time: r.Now(), Write: *w}

@@ -27,7 +27,7 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	l.Unlisted = slices.DeleteFunc(l.Parts(), func(p graph.Part) bool { return !l.unlisted(p) })
 	claims := l.claims()
 	starts := slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool { return c.Verdict == explain.Stuck && l.stores(c) })
-	l.findCopies(ctx, cluster)
+	l.findCopies(ctx, cluster, starts)
 	if len(claims) == 0 && !starts {
 		return
 	}
@@ -51,34 +51,45 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	graph.SortByIdentity(l.Stakes, func(s *Stake) graph.Identity { return s.Volume })
 }
 
-// findCopies adds the contents of the VolumeSnapshots that are being deleted, or are in a namespace that is: their policy may have the driver
-// delete the snapshot behind them.
-func (l *Look) findCopies(ctx context.Context, cluster evidence.Cluster) {
+// findCopies adds the contents of the snapshots of volumes that go, as claims do, and where a driver may be started those that wait for one: they
+// are being deleted, or their snapshot is gone. Their policy may have the driver delete the snapshot behind them.
+func (l *Look) findCopies(ctx context.Context, cluster evidence.Cluster, starts bool) {
 	ending := l.ending()
-	going, version := map[types.UID]graph.Node{}, ""
-	for n := range l.Graph.Nodes() {
-		r := n.Resource()
-		if ends, _ := ending(n.Namespace()); !n.Virtual() && r.GroupResource() == evidence.Snapshots && (ends || n.BeingDeleted()) {
-			going[n.UID()], version = n, r.Version
+	for _, kind := range evidence.Copies {
+		going, known := map[types.UID]graph.Node{}, sets.New[types.UID]()
+		for n := range l.Graph.Nodes() {
+			if n.Virtual() || n.Resource().GroupResource() != kind.Of {
+				continue
+			}
+			known.Insert(n.UID())
+			if ends, _ := ending(n.Namespace()); ends || n.BeingDeleted() || l.falls.Has(n) {
+				going[n.UID()] = n
+			}
 		}
-	}
-	if len(going) == 0 {
-		return
-	}
-	resource := evidence.SnapshotContents.WithVersion(version)
-	contents, err := cluster.List(ctx, resource, "")
-	if err != nil {
-		l.Stakes = append(l.Stakes, Stake{waits: true, copy: true})
-	}
-	for i := range contents {
-		c := &contents[i]
-		n, goes := going[types.UID(evidence.Nested(c, "spec", "volumeSnapshotRef", "uid"))]
-		if policy := evidence.Nested(c, "spec", "deletionPolicy"); policy == "Delete" && goes {
-			l.Stakes = append(l.Stakes, Stake{
-				Volume: evidence.IdentityOf(resource, "VolumeSnapshotContent", c),
-				policy: policy, Namespace: n.Namespace(), claim: n, copy: true,
+		served := slices.IndexFunc(l.Graph.Snapshot().Types, func(r *graph.Resource) bool { return r.GroupResource() == kind.Of })
+		if served < 0 || len(going) == 0 && !starts {
+			continue
+		}
+		resource := kind.Contents.WithVersion(l.Graph.Snapshot().Types[served].Version)
+		contents, err := cluster.List(ctx, resource, "")
+		if err != nil {
+			l.Stakes = append(l.Stakes, Stake{waits: true, copy: true})
+		}
+		for i := range contents {
+			c := &contents[i]
+			of := types.UID(evidence.Nested(c, "spec", kind.Ref, "uid"))
+			n, goes := going[of]
+			s := Stake{
+				Volume: evidence.IdentityOf(resource, kind.Kind, c), policy: evidence.Nested(c, "spec", "deletionPolicy"), claim: n, copy: true,
 				driver: evidence.Nested(c, "spec", "driver"), leaves: c.GetDeletionTimestamp() != nil,
-			})
+			}
+			if goes {
+				s.Namespace = n.Namespace()
+			}
+			s.waits = s.leaves || of != "" && !known.Has(of)
+			if s.policy == "Delete" && (goes || s.waits) {
+				l.Stakes = append(l.Stakes, s)
+			}
 		}
 	}
 }

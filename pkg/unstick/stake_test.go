@@ -38,7 +38,7 @@ func (v volumes) List(_ context.Context, resource schema.GroupVersionResource, _
 	var all []unstructured.Unstructured
 	if resource.Resource == "volumesnapshotcontents" {
 		for _, name := range []string{"snap", "snap2", "other"} {
-			o := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"deletionPolicy": "Delete", "volumeSnapshotRef": map[string]any{"uid": "uid-" + name}}}}
+			o := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"driver": "of-" + name, "deletionPolicy": "Delete", "volumeSnapshotRef": map[string]any{"uid": "uid-" + name}}}}
 			o.SetName("content-of-" + name)
 			all = append(all, o)
 		}
@@ -223,6 +223,8 @@ func TestReach(t *testing.T) {
 		"a claim whose driver is not known":            {world: "claim!", volumes: "v=Delete,Released,b", want: "1: volume safe, then start it"},
 		"a snapshot":                                   {world: "snap!", want: "1: content-of-snap safe, then start it"},
 		"a snapshot elsewhere":                         {world: "cr! t:snap2!", want: "1: content-of-snap2 safe, then start it", wantLets: "t/snap2"},
+		"a snapshot that goes with its owner":          {world: "cr! snap>cr", want: "1: content-of-snap safe, then start it"},
+		"the content of a snapshot that is gone":       {world: "cr!", driver: "of-other", want: "1: content-of-other safe, then start it"},
 		"a snapshot of another controller":             {world: "cr! t:snap%", want: free},
 		"contents of snapshots could not be read":      {world: "snap!", err: errors.New("no"), want: unsure},
 		"volumes of a driver could not be read":        {world: "cr!", driver: "a", err: errors.New("no"), want: unsure},

@@ -164,12 +164,12 @@ func frees(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, a
 	for _, e := range report.Events {
 		back := e.Result == string(unstick.TakenBack)
 		request := requestOf(e.Operation, back)
-		made = append(made, request)
+		made = append(made, writesOf(e.Operation, back)...)
 		switch {
 		case e.Result == string(unstick.Skipped):
 			skipped = append(skipped, request)
 		case !back:
-			taken = append(taken, requestOf(e.Operation, false))
+			taken = append(taken, writesOf(e.Operation, false)...)
 		}
 	}
 	for _, request := range skipped { // after the next look it is made, once
@@ -203,11 +203,7 @@ func promised(plan render.UnstickPlan) []string {
 	var all []string
 	for i := range plan.Causes {
 		for _, w := range plan.Causes[i].Writes {
-			made := requestOf(w.Operation, false)
-			all = append(all, made)
-			if w.Operation.Grant != nil { // to what was made without
-				all = append(all, strings.Replace(made, "create", "patch", 1))
-			}
+			all = append(all, writesOf(w.Operation, false)...)
 			for _, then := range w.Then {
 				all = append(all, requestOf(then, false))
 			}
@@ -320,7 +316,15 @@ func atOnce(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, 
 	}
 }
 
-// requestOf is what an operation of a document, or its end, asks of the API server.
+// writesOf is what an operation of a document, or its end, asks of the API server.
+func writesOf(op *render.StuckOperation, back bool) []string {
+	request := requestOf(op, back)
+	if op.Grant == nil || back {
+		return []string{request}
+	}
+	return []string{request, strings.Replace(request, "create", "patch", 1)} // it is made without subjects
+}
+
 func requestOf(op *render.StuckOperation, back bool) string {
 	verbs := map[remedy.Verb]string{
 		remedy.Delete: "delete", remedy.Patch: "patch", remedy.Scale: "update", remedy.Restart: "patch", remedy.Resume: "patch", remedy.Create: "create",

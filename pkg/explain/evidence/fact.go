@@ -42,6 +42,21 @@ var (
 	SnapshotContents = schema.GroupResource{Group: "snapshot.storage.k8s.io", Resource: "volumesnapshotcontents"}
 )
 
+// Copy is a type of snapshots of volumes with that of their contents, whose field spec.Ref names the snapshot.
+type Copy struct {
+	Of, Contents schema.GroupResource
+	Kind, Ref    string // of the contents
+}
+
+// Copies are all of them.
+var Copies = []Copy{
+	{Snapshots, SnapshotContents, "VolumeSnapshotContent", "volumeSnapshotRef"},
+	{
+		schema.GroupResource{Group: "groupsnapshot.storage.k8s.io", Resource: "volumegroupsnapshots"},
+		schema.GroupResource{Group: "groupsnapshot.storage.k8s.io", Resource: "volumegroupsnapshotcontents"}, "VolumeGroupSnapshotContent", "volumeGroupSnapshotRef",
+	},
+}
+
 var kinds = map[schema.GroupVersionResource]string{
 	Pods: "Pod", Nodes: "Node", Services: "Service", Namespaces: "Namespace", Claims: "PersistentVolumeClaim", Leases: "Lease",
 	ServiceAccounts: "ServiceAccount", APIServices: "APIService", CRDs: "CustomResourceDefinition", AdmissionPolicies: "ValidatingAdmissionPolicy", ClusterRoleBindings: "ClusterRoleBinding",
