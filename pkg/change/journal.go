@@ -141,7 +141,10 @@ func NewJournal(base string, header Header) (*Journal, error) {
 		return nil, err
 	}
 	j := &Journal{Dir: dir, file: file, lock: lock, kept: map[keptVersion]Kept{}, numbers: map[string][]int{}}
-	return j, errors.Join(j.append(header, true), syncDir(dir), syncDir(base))
+	if err := errors.Join(j.append(header, true), syncDir(dir), syncDir(base)); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
 }
 
 // lockOf is held by the run of a journal; the system releases it when that ends, however.
@@ -207,9 +210,9 @@ func (j *Journal) step(s *gc.Step) (answered func(error) error, _ error) {
 	}
 	return func(answer error) error {
 		if err := finish(StatusOf(answer)); err != nil {
-			return errors.Join(answer, &JournalError{err})
+			return &JournalError{err}
 		}
-		return answer
+		return nil
 	}, nil
 }
 

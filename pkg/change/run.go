@@ -54,8 +54,13 @@ func (c *Consent) Run(ctx context.Context) (*Result, error) {
 		}
 	}
 	o.tell(Event{Begins: true})
+	ctx, r.end = context.WithCancel(ctx)
+	defer r.end()
 	report, err := p.Job.Do(ctx, p.Job.Graph, r.next)
 	r.stop()
+	if r.unkept != nil {
+		err = r.unkept
+	}
 	o.tell(Event{Ends: true})
 	if closed := r.journal.Close(); closed != nil {
 		err = errors.Join(err, &JournalError{closed})
@@ -74,8 +79,23 @@ type running struct {
 	plan     *Plan
 	approved *preview.Approval
 	journal  *Journal
-	// stop ends the watches of the last wave.
-	stop func()
+	// stop ends the watches of the last wave, and end the run.
+	stop, end func()
+	// unkept is the first write that could not be kept: it was not sent, and ends the run.
+	unkept *JournalError
+}
+
+// wrote tells a write, unless it was not sent.
+func (r *running) wrote(s gc.Step) {
+	if err := new(JournalError); errors.As(s.Err, &err) {
+		if r.end(); r.unkept == nil {
+			r.unkept = err
+		}
+		if errors.As(s.Err, new(answer.UnsentError)) {
+			return
+		}
+	}
+	r.tell(Event{Wrote: &s})
 }
 
 // next returns the Collector for a wave. The error is why the wave must not begin.
@@ -92,7 +112,7 @@ func (r *running) next(ctx context.Context, wave int) (*gc.Collector, error) {
 	r.stop()
 	r.stop = stop
 	return gc.New(server, r.job.Graph, gc.Options{
-		Workers: r.Concurrency, Observer: func(s gc.Step) { r.tell(Event{Wrote: &s}) }, Guard: r.plan.Guard(), Patient: !r.NoWait && r.Timeout > 0,
+		Workers: r.Concurrency, Observer: r.wrote, Guard: r.plan.Guard(), Patient: !r.NoWait && r.Timeout > 0,
 	}), nil
 }
 

@@ -412,6 +412,7 @@ func TestUndoAfterTheAnswer(t *testing.T) {
 func TestUndoDeletionPolicy(t *testing.T) {
 	for left, want := range map[bool]change.Obstacle{true: "", false: change.Destroys} {
 		content, snapshot := thing("volumesnapshotcontents", "v"), thing("volumesnapshots", "s")
+		snapshot.Resource.Group = "snapshot.storage.k8s.io"
 		s := testapi.New()
 		s.Put(thing("namespaces", "s"), map[string]any{})
 		s.Put(content, object(t, `{"apiVersion":"snapshot.storage.k8s.io/v1","kind":"VolumeSnapshotContent","spec":{"deletionPolicy":"Delete","volumeSnapshotRef":{"namespace":"s","name":"s","uid":"uid-s"}}}`))

@@ -17,7 +17,8 @@ type ServerOptions struct {
 	IgnoreGrace bool
 	// FieldManager is recorded by the API server as the author of patches.
 	FieldManager string
-	// Keep is told each write before it is sent; after an error that is not sent, and the run ends. What it returns is told the answer, and returns it. Nil keeps nothing.
+	// Keep is told each write before it is sent; after an error that is not sent, and the run ends. What it returns is told the
+	// answer; its error ends the run, too. Nil keeps nothing.
 	Keep func(*gc.Step) (answered func(error) error, err error)
 }
 
@@ -31,5 +32,9 @@ func (s *Server) keep(step *gc.Step, send func() error) error {
 		s.changes.fail(err)
 		return answer.Unsent(err)
 	}
-	return answered(send())
+	err = send()
+	if unkept := answered(err); unkept != nil {
+		s.changes.fail(unkept)
+	}
+	return err
 }
