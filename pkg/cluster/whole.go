@@ -53,9 +53,15 @@ func (r *Reader) EachNaming(ctx context.Context, resource schema.GroupVersionRes
 	return r.eachWith(ctx, resource, namespace, wanted, begin, yield)
 }
 
-// EachObject is EachNaming for all objects of a resource, with everything that is in them.
-func (r *Reader) EachObject(ctx context.Context, resource schema.GroupVersionResource, namespace string, begin func(), yield func(*unstructured.Unstructured) error) error {
-	return r.eachWhole(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace, data: true}, begin, func(item []byte) error {
+// Whole reads whole objects: single ones and lists, with everything that is in them.
+type Whole struct {
+	*Sender
+	Reader *Reader
+}
+
+// EachObject is EachNaming for all objects of a resource.
+func (w Whole) EachObject(ctx context.Context, resource schema.GroupVersionResource, namespace string, begin func(), yield func(*unstructured.Unstructured) error) error {
+	return w.Reader.eachWhole(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace, data: true}, begin, func(item []byte) error {
 		var o unstructured.Unstructured
 		if err := json.Unmarshal(item, &o.Object); err != nil {
 			return err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -139,7 +138,7 @@ func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change
 		if err := j.reach(ctx, false); err != nil {
 			return nil, errors.Join(err, journal.Close())
 		}
-		whole = wholeReader{j.sender, reader}
+		whole = cluster.Whole{Sender: j.sender, Reader: reader}
 	}
 	if err := journal.Plan(ctx, p, whole); err != nil {
 		return nil, hintedError{errors.Join(fmt.Errorf("writing the backup: %w", err), journal.Close()), "nothing was changed; --backup=DIR names another directory"}
@@ -148,17 +147,6 @@ func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change
 		fmt.Fprintf(j.g.ErrOut, "Backup: %s\n", journal.Dir)
 	}
 	return journal, nil
-}
-
-// wholeReader reads single objects with nothing left out, and lists of them.
-type wholeReader struct {
-	*cluster.Sender
-	*cluster.Reader
-}
-
-// Read implements change.WholeReader.
-func (r wholeReader) Read(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {
-	return r.Sender.Read(ctx, id)
 }
 
 // withoutBackup adds what to do where there can be no journal.
