@@ -52,9 +52,9 @@ what would get stuck and why, what would break, which data is destroyed, and
 which objects would be deleted, orphaned and kept. Every write states the UID
 and the resourceVersion of the previewed object; an object that has changed is
 read and decided about again. Objects that -l, --field-selector or --all chose
-are deleted only in a version that still matches, and kept otherwise. Only an
-object that you named, and that others keep changing, is in the end deleted by
-its UID alone.
+are deleted only in a version that still matches, and kept otherwise. The
+dependents of an object that somebody else has deleted since with
+--cascade=orphan stay.
 
 The cluster needs no working garbage collector. Run the same command again to
 resume an interrupted run.

@@ -111,18 +111,31 @@ func TestConflicts(t *testing.T) {
 				configmap/b Deleted`,
 		},
 		{
-			name:   "somebody keeps changing it: in the end by UID alone",
+			name:   "others change it a few times",
 			world:  "configmap/a",
 			do:     "delete a Background",
-			script: "DELETE a: always touch a",
+			script: "DELETE a: touch a\nDELETE a: touch a\nDELETE a: touch a\nDELETE a: touch a",
 			requests: `DELETE configmap/a Background
 				GET configmap/a
 				DELETE configmap/a Background
 				GET configmap/a
 				DELETE configmap/a Background
 				GET configmap/a
-				DELETE configmap/a Background by UID`,
+				DELETE configmap/a Background
+				GET configmap/a
+				DELETE configmap/a Background`,
 			outcomes: "configmap/a Deleted",
+		},
+		{
+			name:   "somebody deletes it so that its dependents stay",
+			world:  "configmap/a\nconfigmap/b < configmap/a",
+			do:     "delete a Background",
+			script: "DELETE a: orphan a",
+			left:   "configmap/b",
+			requests: `DELETE configmap/a Background
+				GET configmap/a
+				PATCH configmap/b drop owners [a]
+				PATCH configmap/a drop finalizer orphan`,
 		},
 		{
 			name: "it is another object in the end",

@@ -489,7 +489,7 @@ func (f *fake) effect(effect, request string) error {
 		f.meddle("touch", *o, nil)
 	case "again":
 		f.pending = append(f.pending, f.last[types.UID(name)])
-	case "touch", "own", "free", "keep", "foreground", "remove", "lose", "recreate":
+	case "touch", "own", "free", "keep", "foreground", "orphan", "remove", "lose", "recreate":
 		if o == nil && !f.lenient {
 			f.t.Fatalf("%s: there is no such object", effect)
 		}
@@ -516,13 +516,15 @@ func (f *fake) meddle(verb string, o graph.Object, owners []string) {
 		o.Finalizers = []string{"example.com/x"}
 	case "foreground":
 		o.DeletionTimestamp, o.Finalizers = &metav1.Time{}, []string{metav1.FinalizerDeleteDependents}
+	case "orphan":
+		o.DeletionTimestamp, o.Finalizers = &metav1.Time{}, []string{metav1.FinalizerOrphanDependents}
 	case "remove", "recreate":
 		f.removed(o)
 	case "lose":
 		f.pending = append(f.pending, Event{Object: o, Lost: true})
 	}
 	switch verb {
-	case "touch", "own", "free", "keep", "foreground":
+	case "touch", "own", "free", "keep", "foreground", "orphan":
 		f.store(o)
 	case "recreate":
 		o.UID += "'"

@@ -12,7 +12,7 @@ import (
 
 // What the Collector itself decided to delete goes with the version that was
 // decided about, whatever a conflict was about; only the user's target goes by
-// UID alone.
+// UID alone, where the API server accepts nothing else.
 func TestOwnDecisionsGoByVersion(t *testing.T) {
 	for _, s := range []session{
 		{
@@ -59,13 +59,14 @@ func TestOwnDecisionsGoByVersion(t *testing.T) {
 
 // An object that somebody changes before every write is refused in the end.
 func TestConflictsAreBounded(t *testing.T) {
-	for name, s := range map[string]struct{ world, script, write string }{
-		"a delete": {"configmap/d < configmap/gone", "DELETE d: always touch d", "DELETE"},
-		"a patch":  {"configmap/a\nconfigmap/d < configmap/a configmap/gone", "PATCH d: always touch d", "PATCH"},
+	for name, s := range map[string]struct{ world, script, write, do string }{
+		"a delete": {"configmap/d < configmap/gone", "DELETE d: always touch d", "DELETE", "collect"},
+		"a target": {"configmap/d", "DELETE d: always touch d", "DELETE", "delete d Background"},
+		"a patch":  {"configmap/a\nconfigmap/d < configmap/a configmap/gone", "PATCH d: always touch d", "PATCH", "collect"},
 	} {
 		objects := parseWorld(t, s.world)
 		f := newFake(t, objects, s.script)
-		r, err := perform(t, f, graphOf(objects), "collect", Options{})
+		r, err := perform(t, f, graphOf(objects), s.do, Options{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -93,12 +93,8 @@ func (w *worker) deleteTarget(ctx context.Context, v view, t *Target) {
 	if options.Policy == metav1.DeletePropagationOrphan {
 		w.orphans.first(v.number)
 	}
-	left := false
-	if t.Reselect == nil {
-		o = w.writer.deleteNamed(ctx, v.number, o, deleteOptions, cmp.Or(options.Reason, byUser))
-	} else {
-		o, left = w.writer.deleteSelected(ctx, v.number, o, deleteOptions, cmp.Or(options.Reason, byUser), t)
-	}
+	planned, _ := w.snapshot.Object(o.UID)
+	o, left := w.writer.deleteTarget(ctx, v.number, planned, o, deleteOptions, cmp.Or(options.Reason, byUser), t)
 	if o.BeingDeleted() && !left {
 		w.takeUp(ctx, v.number, o)
 	}

@@ -18,9 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// maxConflicts is the number of conflicts after which a named target that somebody
-// keeps changing is deleted by UID alone, and any other object has to wait for
-// its next turn.
+// maxConflicts is the number of conflicts after which an object has to wait for its next turn.
 const maxConflicts = 3
 
 // maxTurns is how often an object is decided about anew because of conflicts
@@ -93,52 +91,50 @@ func (w *writer) deleteDecided(ctx context.Context, n number, o graph.Object, op
 	}
 }
 
-// deleteNamed deletes an object that the user named, whatever becomes of it
-// meanwhile; in the end by UID alone. It returns the object as the last delete found
-// it.
-func (w *writer) deleteNamed(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string) graph.Object {
-	for conflicts, losses, byUID := 0, 0, false; ; {
-		t := w.tryDelete(ctx, n, o, options, reason, byUID, w.read)
-		if t.done {
-			return o
+// deleteTarget deletes an object that the user chose, as long as the selector that chose it has it, and unless somebody else has deleted it since it
+// was planned so that its dependents stay: another delete would undo that. It returns the object as the last delete found it, and
+// whether it was left alone. Every delete states the version that was read last, but for one that the API server can only accept without (see moved);
+// who keeps changing the object keeps it in the end. When one that a selector chose was changed before its turn, as the server's events tell, the
+// selector is asked first.
+func (w *writer) deleteTarget(ctx context.Context, n number, planned, o graph.Object, options metav1.DeleteOptions, reason string, target *Target) (last graph.Object, left bool) {
+	why := ""
+	stays := func(now graph.Object) bool {
+		if *options.PropagationPolicy != metav1.DeletePropagationOrphan && now.OrphaningDependents() && !planned.OrphaningDependents() {
+			why = orphanedSince
 		}
-		if t.count(&conflicts, &losses); losses > 1 || byUID {
-			w.deleted(ctx, n, t.step)
-			return o
-		}
-		byUID = conflicts >= maxConflicts || !t.lost && !moved(o, t.now)
-		o = t.now
+		return why != ""
 	}
-}
-
-// deleteSelected deletes an object that a selector chose, as long as the selector
-// has it. It returns the object as the last delete found it, and
-// whether it was left alone because the selector has it no more. Every delete states the version that
-// matched, but for one that the API server can only accept without (see moved); who
-// keeps changing the object keeps it in the end. When it was changed before its turn, as
-// the server's events tell, the selector is asked first.
-func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string, target *Target) (last graph.Object, left bool) {
 	look := func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
+		if target.Reselect == nil {
+			now, ok := w.read(ctx, o, failure)
+			return now, ok && !stays(now)
+		}
 		now, selected, err := target.Reselect(ctx, w.server)
 		if err == nil && (!selected || now.UID != o.UID) {
-			_, left = w.read(ctx, o, failure) // unless it is gone
+			if _, exists := w.read(ctx, o, failure); exists {
+				why = unselected
+			}
 			return graph.Object{}, false
 		}
 		if err != nil && failure == nil {
 			err = fmt.Errorf("asking whether it still matches the selector: %w", err)
 		}
-		return w.take(ctx, o, now, err, failure)
+		now, ok := w.take(ctx, o, now, err, failure)
+		return now, ok && !stays(now)
 	}
-	if o.ResourceVersion != target.Matched {
+	if stays(o) {
+		return o, w.leave(n, &o, why)
+	}
+	if target.Reselect != nil && o.ResourceVersion != target.Matched {
 		now, ok := look(ctx, o, nil)
 		if !ok {
-			return o, left && w.leave(n, &o)
+			return o, why != "" && w.leave(n, &o, why)
 		}
 		o = now
 	}
 	for conflicts, losses, byUID := 0, 0, false; ; {
 		t := w.tryDelete(ctx, n, o, options, reason, byUID, look)
-		if left && w.leave(n, &o) {
+		if why != "" && w.leave(n, &o, why) {
 			return o, true
 		}
 		if t.done {
@@ -153,15 +149,20 @@ func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, o
 	}
 }
 
-// leave records that a target was left alone, since the selector has it no more, and reports
-// false if a delete of it has had its effect all the same.
-func (w *writer) leave(n number, o *graph.Object) bool {
-	if w.carriedOut(n, o) {
+// Why a target is left alone.
+const (
+	unselected    = "it does not match the selector any more"
+	orphanedSince = "somebody else has deleted it since, with --cascade=orphan: its dependents are to stay"
+)
+
+// leave records why a target was left alone, and reports false if a delete of it has had its effect all the same.
+func (w *writer) leave(n number, o *graph.Object, why string) bool {
+	if why == unselected && w.carriedOut(n, o) {
 		return false
 	}
 	w.settled(n, true)
 	if v, ok := w.state.view(n); ok {
-		w.report.passed(n, &v.object, "it does not match the selector any more")
+		w.report.passed(n, &v.object, why)
 	}
 	return true
 }
