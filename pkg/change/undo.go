@@ -322,7 +322,7 @@ func (w *Writer) stays(ctx context.Context, o *unstructured.Unstructured, above 
 // the subject is taken out of it. One without subjects is what was made first of it. Other objects that were made stay, for others may use them by now.
 func revoke(op *remedy.Op, now *unstructured.Unstructured, absent bool) (*remedy.Op, Obstacle, error) {
 	switch {
-	case absent:
+	case absent, op.Object.UID != "" && now.GetUID() != op.Object.UID:
 		return nil, Gone, nil
 	case op.Grant == nil:
 		return nil, Final, nil

@@ -87,10 +87,15 @@ func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstr
 		return end(Skipped, &JournalError{err})
 	}
 	uid, err := w.send(ctx, &op)
+	if !op.Creates() {
+		uid = ""
+	} else if uid != "" {
+		r.Change.Op.Object.UID = uid
+	}
 	if r.Status, r.Err = StatusOf(err), err; r.Status == Done {
 		r.Status, r.Err = w.readBack(ctx, &op, uid, fields, before)
 	}
-	if err := finish(r.Status); err != nil {
+	if err := finish(r.Status, uid); err != nil {
 		r.Err = errors.Join(r.Err, &JournalError{err})
 	}
 	return r
@@ -207,6 +212,9 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 	back, obstacle, err := w.back(ctx, &c.Op, r.Before, now, err)
 	switch {
 	case back != nil && *version == now.GetResourceVersion():
+		if stands(&c.Op, r.Before, now) {
+			return false, errKept
+		}
 		return true, nil
 	case back != nil:
 		r.Back = back
@@ -229,6 +237,27 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 		return false, errors.New(Words(obstacle))
 	}
 	return false, errors.Join(fmt.Errorf("%s: %w", c.Op.Object, remedy.ErrChanged), err)
+}
+
+// stands reports whether something that a change has made is there as it was made.
+func stands(op *remedy.Op, before, now *unstructured.Unstructured) bool {
+	if before == nil {
+		return true
+	}
+	fields, _ := op.Fields(before.Object)
+	return slices.ContainsFunc(fields, func(f remedy.Field) bool {
+		is, _ := remedy.At(now.Object, f.Path)
+		entries, list := f.Is.([]any)
+		if !list {
+			return f.Is != nil && within(f.Is, is)
+		}
+		was, _ := f.Was.([]any)
+		there, _ := is.([]any)
+		return slices.ContainsFunc(entries, func(e any) bool {
+			made := func(other any) bool { return within(e, other) }
+			return !slices.ContainsFunc(was, made) && slices.ContainsFunc(there, made)
+		})
+	})
 }
 
 // mayArrive reports whether a change of which no answer came might still be made: it was sent for the version that its object still has.

@@ -597,6 +597,7 @@ func TestBases(t *testing.T) {
 // A right that was granted for a while is gone when it is said to be taken back, whatever others have made of the binding.
 func TestTakeBackOfAGrant(t *testing.T) {
 	binding := thing("clusterrolebindings", "kubectl-gc-x")
+	binding.UID = ""
 	grant := remedy.Grant{ClusterRole: "kites", Namespace: "ops", ServiceAccount: "kite-operator"}
 	other := map[string]any{"kind": "Group", "name": "break-glass"}
 	edit := func(f func(*unstructured.Unstructured)) func(*testapi.Server) {
@@ -621,7 +622,7 @@ func TestTakeBackOfAGrant(t *testing.T) {
 		w, c := writing(t, s), &change.Change{Op: remedy.GrantOf(binding, grant), Temporary: true}
 		made := w.Make(t.Context(), c, nil)
 		test.between(s)
-		ended := w.TakeBack(t.Context(), c, nil, made.Status)
+		ended := w.TakeBack(t.Context(), &made.Change, nil, made.Status)
 		if made.Status != change.Done || ended.Status != change.TakenBack {
 			t.Errorf("%s: %s, %s: %v", name, made.Status, ended.Status, ended.Err)
 		}

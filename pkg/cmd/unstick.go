@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
@@ -338,7 +339,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 			return errors.Join(err, printErr)
 		}
 		if backup != "" && o.answers.isText() && o.undoable(ctx, backup) {
-			fmt.Fprintf(o.Out, "Undo:    %s undo %s\n", o.name, backup)
+			fmt.Fprintf(o.Out, "Undo:    %s%s undo %s\n", o.name, o.connection(), shell.Quote(backup))
 		}
 		if on := o.goingOn(report.Last); on != "" && o.answers.isText() {
 			fmt.Fprintf(o.Out, "Next:    %s\n", on)

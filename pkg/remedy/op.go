@@ -202,6 +202,10 @@ func (o Op) At(version string) Op {
 // Key tells changes apart: it is the same for the same change of the same object, in whatever version, and for the removal of the
 // same finalizer or owner reference, wherever it is in its list.
 func (o *Op) Key() string {
+	uid := o.Object.UID
+	if o.Creates() { // it has one when it is made
+		uid = ""
+	}
 	patch := slices.Clone(o.Patch)
 	for i := range patch {
 		patch[i].Path = listed().ReplaceAllString(patch[i].Path, "$1/*")
@@ -211,7 +215,7 @@ func (o *Op) Key() string {
 		options = options.DeepCopy()
 		options.Preconditions = nil
 	}
-	return marshal([]any{o.Verb, o.Object.Resource.GroupVersionResource, o.Object.Namespace, o.Object.Name, o.Object.UID, options, patch, o.Value, o.Replicas, o.Grant})
+	return marshal([]any{o.Verb, o.Object.Resource.GroupVersionResource, o.Object.Namespace, o.Object.Name, uid, options, patch, o.Value, o.Replicas, o.Grant})
 }
 
 var listed = pattern.New(`^(/metadata/(?:finalizers|ownerReferences))/\d+`)
