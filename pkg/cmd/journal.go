@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -102,8 +104,9 @@ func (j *journaling) base() (string, error) {
 	return filepath.Abs(j.backup)
 }
 
-// begin makes the journal of this run, nil for none.
+// begin makes the journal of this run, nil for none. What is changed temporarily is taken back also when nobody reads the output any more.
 func (j *journaling) begin(header change.Header) (*change.Journal, error) {
+	signal.Ignore(syscall.SIGPIPE)
 	base, err := j.base()
 	if err != nil || base == "" {
 		return nil, withoutBackup(err)
