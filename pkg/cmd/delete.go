@@ -53,7 +53,7 @@ which objects would be deleted, orphaned and kept. Every write states the UID
 and the resourceVersion of the previewed object; an object that has changed is
 read and decided about again. Objects that -l, --field-selector or --all chose
 are deleted only in a version that still matches, and kept otherwise. The
-dependents of an object that somebody else has deleted since with
+dependents of an object that another user has deleted since with
 --cascade=orphan stay.
 
 The cluster needs no working garbage collector. Run the same command again to

@@ -152,7 +152,7 @@ func (w *writer) deleteTarget(ctx context.Context, n number, planned, o graph.Ob
 // Why a target is left alone.
 const (
 	unselected    = "it does not match the selector any more"
-	orphanedSince = "somebody else has deleted it since, with --cascade=orphan: its dependents are to stay"
+	orphanedSince = "another user has deleted it since, with --cascade=orphan: its dependents are to stay"
 )
 
 // leave records why a target was left alone, and reports false if a delete of it has had its effect all the same.
