@@ -166,7 +166,12 @@ func (c *Collector) runParallel(ctx context.Context) error {
 		if idle && c.scheduler.ends(false) {
 			return nil
 		}
+		var ended <-chan struct{}
+		if idle { // and the pump may have ended without a word
+			ended = ctx.Done()
+		}
 		select {
+		case <-ended:
 		case <-done:
 			inFlight--
 			c.finished.Add(1)
