@@ -80,10 +80,18 @@ func (p *play) see() {
 		default:
 			p.by = p.blame
 			p.others(&v)
+			p.letGo(&v)
 		}
 		if v.Removed() {
 			p.removed[v.Before.GetUID()] = p.by
 		}
+	}
+}
+
+// letGo checks that an object which a controller has freed because of one of our changes was named, or nobody could know.
+func (p *play) letGo(v *testapi.Version) {
+	if by, uid := p.blame, v.Object().GetUID(); by != nil && v.Removed() && v.Object().GetNamespace() == "s" && by.client.shown == nil && !by.client.frees[uid] && p.meddled[uid] <= by.looked {
+		p.fail("%s has let %s go by %s of %s, and did not say so", by.client.name, v.Object().GetName(), by.op.Verb, by.op.Object.Name)
 	}
 }
 

@@ -48,7 +48,7 @@ type client struct {
 	intents            map[string]intent
 	temporary          map[string]remedy.Op
 	agreed, agreedWork map[string]bool
-	named              map[types.UID]bool
+	named, frees       map[types.UID]bool
 	work               map[*remedy.Op]int // with what had been heard by then
 	// shown is what a plan of delete or collect speaks for, nil for unstick; targets are what it was told to delete.
 	shown, targets map[types.UID]bool
@@ -59,7 +59,7 @@ type client struct {
 func (p *play) newClient(name string) *client {
 	c := &client{
 		p: p, name: name, things: &p.script.World, cancel: func() {}, reads: map[graph.Identity]*unstructured.Unstructured{}, readAt: map[graph.Identity]int{}, intents: map[string]intent{},
-		temporary: map[string]remedy.Op{}, agreed: map[string]bool{}, agreedWork: map[string]bool{}, named: map[types.UID]bool{}, work: map[*remedy.Op]int{}, targets: map[types.UID]bool{},
+		temporary: map[string]remedy.Op{}, agreed: map[string]bool{}, agreedWork: map[string]bool{}, named: map[types.UID]bool{}, frees: map[types.UID]bool{}, work: map[*remedy.Op]int{}, targets: map[types.UID]bool{},
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -294,6 +294,12 @@ func (c *client) Show(p *unstick.Plan, _ *unstick.Look) error {
 func (c *client) allow(w *unstick.Write) {
 	for _, each := range append([]unstick.Write{*w}, w.Follow()...) {
 		c.agreed[keyOf(&each.Op)], c.agreedWork[actionOfOp(&each.Op)] = true, true
+		for _, uid := range each.Frees {
+			c.frees[uid] = true
+		}
+		for _, id := range each.Lets {
+			c.frees[id.UID] = true
+		}
 		for _, loss := range each.Remedy.Loss {
 			if loss.Kind == remedy.LosesData {
 				c.named[loss.Object.UID] = true
