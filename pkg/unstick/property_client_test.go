@@ -294,6 +294,7 @@ func (c *client) Show(p *unstick.Plan, _ *unstick.Look) error {
 func (c *client) allow(w *unstick.Write) {
 	for _, each := range append([]unstick.Write{*w}, w.Follow()...) {
 		c.agreed[keyOf(&each.Op)], c.agreedWork[actionOfOp(&each.Op)] = true, true
+		c.frees[each.Op.Object.UID] = true
 		for _, uid := range each.Frees {
 			c.frees[uid] = true
 		}
