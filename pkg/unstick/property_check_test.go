@@ -209,7 +209,7 @@ func (p *play) checkCollected(s *send, v *testapi.Version) {
 	switch {
 	case s.client.shown == nil && !s.client.agreedWork[actionOfOp(s.op)]:
 		p.fail("%s does the collector's work on %s: nobody has agreed to %s", s.client.name, v.Object().GetName(), actionOfOp(s.op))
-	case s.client.shown != nil && !s.client.shown[uid] && s.op.Verb != remedy.Delete && p.meddled[uid] <= s.looked:
+	case s.client.shown != nil && !s.client.shown[uid] && s.op.Verb != remedy.Delete && p.meddled[uid] <= s.client.looked:
 		p.fail("%s writes to %s, of which its plan does not speak: %s", s.client.name, v.Object().GetName(), actionOfOp(s.op))
 	case s.client.targets[uid] && s.op.Verb == remedy.Delete:
 		return
