@@ -77,7 +77,7 @@ func TestRemediesOfRefusals(t *testing.T) {
 	s := parse(t, alive+held+validating(`,"namespaceSelector":{"matchLabels":{}}`)+"answer PATCH ConfigMap/s/a "+calling)
 	var commands []string
 	for _, r := range s.report(t).Causes[0].Remedies {
-		if r.Risk == explain.Disruptive {
+		if r.Temporary {
 			commands = append(commands, r.Command)
 		}
 	}
@@ -86,8 +86,8 @@ func TestRemediesOfRefusals(t *testing.T) {
 		"kubectl patch validatingwebhookconfigurations.v1.admissionregistration.k8s.io/w --type=json -p "
 	const guard = `'[{"op":"test","path":"/metadata/uid","value":"w"},{"op":"test","path":"/webhooks/0/name","value":"w.example.com"},`
 	want := []string{
-		save + guard + `{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]'`,
 		save + guard + `{"op":"add","path":"/webhooks/0/namespaceSelector/matchExpressions","value":[{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["s"]}]}]'`,
+		save + guard + `{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]'`,
 	}
 	if diff := cmp.Diff(want, commands); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

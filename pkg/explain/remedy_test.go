@@ -164,12 +164,12 @@ ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : is being deleted, so nothing can be created in it
-[disruptive] PATCH: let writes pass the webhook while it is unreachable
-  loses: nothing is checked by the webhook while it is unreachable
 [disruptive] PATCH: exempt the namespace s from the webhook
   loses: nothing is checked by the webhook any more in that namespace
+[dangerous] PATCH: let writes pass the webhook while it is unreachable
+  loses: nothing is checked by the webhook while it is unreachable, in any namespace: whatever controllers wait to do passes, deletions included
 [dangerous] DELETE w: delete the configuration with all its webhooks, if its product was uninstalled
-  loses: nothing is checked by the webhooks any more
+  loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
 `},
 	{"a webhook whose namespace does not exist", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling, "adm-webhook-dead",
 		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable (failurePolicy: Fail), so every write that it covers is rejected
@@ -179,12 +179,12 @@ ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : does not exist
 [safe] create namespace x: recreate the namespace first; then install the service hook and its pods in it, and the writes that the webhook blocks then pass
-[disruptive] PATCH: let writes pass the webhook while it is unreachable
-  loses: nothing is checked by the webhook while it is unreachable
 [disruptive] PATCH: exempt the namespace s from the webhook
   loses: nothing is checked by the webhook any more in that namespace
+[dangerous] PATCH: let writes pass the webhook while it is unreachable
+  loses: nothing is checked by the webhook while it is unreachable, in any namespace: whatever controllers wait to do passes, deletions included
 [dangerous] DELETE w: delete the configuration with all its webhooks, if its product was uninstalled
-  loses: nothing is checked by the webhooks any more
+  loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
 `},
 	{"an API whose namespace is being deleted, and waits for it", alive + `
 APIService/v1.m.example.com {"spec":{"service":{"name":"svc","namespace":"s"}},"status":{"conditions":[{"type":"Available","status":"False","reason":"MissingEndpoints","message":"none"}]}}
@@ -233,7 +233,7 @@ Pod/s/p deleted=60 grace=10 {"spec":{"nodeName":"dead"}}`, "pod-node-notready",
 Node/dead status.conditions[Ready]: not set
 Lease/kube-node-lease/dead : does not exist
 [safe] describe node dead: see the node's state: repair the machine or its kubelet; its pods then end
-[dangerous] taint nodes dead node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: only if the machine is proven to be off: mark the node out-of-service, so that its terminating pods are deleted and their volumes detached; remove the taint afterwards
+[dangerous] taint nodes dead node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: only if the machine is proven to be off: mark the node out-of-service, so that its pods, live ones included, are deleted and their volumes detached; remove the taint afterwards
   loses: two pods might write the same data if the machine still runs
 `},
 

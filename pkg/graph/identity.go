@@ -119,6 +119,14 @@ func (i Identity) String() string {
 	return i.Resource.Kind + "/" + i.Namespace + "/" + i.Name
 }
 
+// Place is the namespace that the object is in, or that it is; empty for all others.
+func (i Identity) Place() string {
+	if i.Resource.IsNamespace() {
+		return i.Name
+	}
+	return i.Namespace
+}
+
 // Object is what the graph needs to know of one object: no annotations, no
 // managed fields, no spec.
 type Object struct {

@@ -3,13 +3,17 @@
 package unstick
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -61,10 +65,55 @@ func (l *Look) partsOf(c *explain.Cause, way []*explain.Remedy) []graph.Part {
 	for t := range types {
 		parts = append(parts, graph.Part{Resource: t})
 	}
-	if c.Waits != nil || len(types) > 0 {
+	evicts := slices.ContainsFunc(way, taints)
+	if evicts {
+		parts = append(parts, graph.Part{Resource: evidence.Pods.GroupResource()})
+	}
+	if c.Waits != nil || len(types) > 0 || evicts {
 		parts = append(parts, graph.Part{})
 	}
 	return parts
+}
+
+// taints reports whether a way out puts a taint on a node.
+func taints(r *explain.Remedy) bool { return r.Operation != nil && r.Operation.Verb == remedy.Taint }
+
+// findEvicted finds out which pods a taint has deleted that a way out puts on their node: those that do not tolerate it for good
+// (pkg/controller/tainteviction), and those that are being deleted already (pkg/controller/podgc, gcTerminating). What cannot be read is Unlisted.
+func (l *Look) findEvicted(ctx context.Context, cluster evidence.Cluster) {
+	nodes, unread := map[string]remedy.NodeTaint{}, false
+	for _, c := range l.Report.Causes {
+		for i := range c.Remedies {
+			if r := &c.Remedies[i]; c.Verdict == explain.Stuck && taints(r) {
+				nodes[r.Operation.Object.Name] = remedy.ParseTaint(r.Operation.Value)
+			}
+		}
+	}
+	if len(nodes) == 0 {
+		return
+	}
+	err := cluster.EachTyped(ctx, evidence.Pods, "Pod", "", func() { l.evicted, unread = map[string][]graph.Node{}, false }, func(o runtime.Object) error {
+		pod, is := o.(*corev1.Pod)
+		if !is {
+			unread = true
+		} else if taint, tainted := nodes[pod.Spec.NodeName]; tainted && (pod.DeletionTimestamp != nil || !tolerates(pod, taint)) {
+			n, known := l.Graph.Node(pod.UID)
+			if unread = unread || !known; known {
+				l.evicted[pod.Spec.NodeName] = append(l.evicted[pod.Spec.NodeName], n)
+			}
+		}
+		return nil
+	})
+	if unread || err != nil {
+		l.Unlisted = append(l.Unlisted, graph.Part{Resource: evidence.Pods.GroupResource()})
+	}
+}
+
+// tolerates reports whether a pod tolerates a taint for good: the first of its tolerations that matches decides.
+func tolerates(pod *corev1.Pod, taint remedy.NodeTaint) bool {
+	of := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)}
+	at := slices.IndexFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Logger{}, &of, false) })
+	return at >= 0 && pod.Spec.Tolerations[at].TolerationSeconds == nil
 }
 
 // unlisted reports whether a part could not be listed. Types that the API server cannot list because it fails at them are no part of everything: it
@@ -160,8 +209,8 @@ func garbage(n graph.Node) bool {
 	return owned
 }
 
-// lets are the objects that a way out may free besides those that a cause blocks, and the content of the namespaces that were asked for: what is being
-// deleted, or in a namespace that is, and waits for the same.
+// lets are the objects that a way out may free, or deletes, besides those that a cause blocks, and the content of the namespaces that were asked for:
+// what is being deleted, or in a namespace that is, and waits for the same, and the pods that are evicted.
 func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 	if !l.reaches(way) {
 		return nil
@@ -173,6 +222,12 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 		}
 	}
 	var all []graph.Node
+	for _, r := range way {
+		if taints(r) {
+			all = append(all, l.evicted[r.Operation.Object.Name]...)
+		}
+	}
+	all = slices.DeleteFunc(all, func(n graph.Node) bool { return asked.Has(n.Namespace()) })
 	for _, n := range l.leaving() {
 		if frees.Has(n) || asked.Has(n.Namespace()) || !n.BeingDeleted() && c.Waits == nil {
 			continue
@@ -183,7 +238,7 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 		} else if len(w.finalizers) > 0 {
 			waits = slices.ContainsFunc(n.Finalizers(), w.removes)
 		}
-		if waits && opens(way, n) {
+		if waits && opens(way, n.Identity()) {
 			all = append(all, n)
 		}
 	}
@@ -191,8 +246,8 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 }
 
 // opens reports whether a way out is one for an object.
-func opens(way []*explain.Remedy, n graph.Node) bool {
-	return slices.ContainsFunc(way, func(r *explain.Remedy) bool { return len(r.In) == 0 || slices.Contains(r.In, placeOf(n.Identity())) })
+func opens(way []*explain.Remedy, id graph.Identity) bool {
+	return slices.ContainsFunc(way, func(r *explain.Remedy) bool { return len(r.In) == 0 || slices.Contains(r.In, id.Place()) })
 }
 
 // withDependents adds the dependents that the garbage collector deletes after objects.
@@ -211,9 +266,15 @@ func (l *Look) stores(c *explain.Cause) bool {
 	})
 }
 
-// storage returns what reports whether a driver that a way out of a cause starts deletes the storage of a volume. Where it is not known
-// which driver that is, each may be it.
-func (l *Look) storage(c *explain.Cause) func(*Stake) bool {
+// reclaims returns what reports whether a way out of a cause has a volume that waits for that reclaimed: it passes what refuses changes of the volume,
+// or starts the driver. Where it is not known which driver that is, each may be it.
+func (l *Look) reclaims(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
+	if c.Waits != nil {
+		return func(s *Stake) bool {
+			n, known := l.Graph.Node(s.Volume.UID)
+			return opens(way, s.Volume) && (!known || c.Waits(n))
+		}
+	}
 	if !l.stores(c) {
 		return func(*Stake) bool { return false }
 	}

@@ -20,13 +20,16 @@ import (
 )
 
 // FindStakes finds out which data goes when what is being deleted is freed: that of claims which are being deleted, or are in a namespace
-// that is, and of claims that the garbage collector deletes after their owners; and that on volumes which wait for their driver, where one
-// may be started. The claims are those of the graph, which has those of the Parts with their owners. What could not be read is among the
-// stakes without a volume, or Unlisted.
+// that is, of claims that the garbage collector deletes after their owners, and after pods that are evicted; and that on volumes which wait to be
+// reclaimed, where a driver may be started, or what refuses that be passed. The claims are those of the graph, which has those of the Parts with
+// their owners. What could not be read is among the stakes without a volume, or Unlisted.
 func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	l.Unlisted = slices.DeleteFunc(l.Parts(), func(p graph.Part) bool { return !l.unlisted(p) })
+	l.findEvicted(ctx, cluster)
 	claims := l.claims()
-	starts := slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool { return c.Verdict == explain.Stuck && l.stores(c) })
+	starts := slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool {
+		return c.Verdict == explain.Stuck && (l.stores(c) || c.Waits != nil)
+	})
 	l.findCopies(ctx, cluster, starts)
 	if len(claims) == 0 && !starts {
 		return
@@ -39,10 +42,12 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	for i := range volumes {
 		v := &volumes[i]
 		policy, destroys := evidence.ReclaimPolicy(v)
-		s, at := claims[types.UID(evidence.Nested(v, "spec", "claimRef", "uid"))]
+		of, in := types.UID(evidence.Nested(v, "spec", "claimRef", "uid")), evidence.Nested(v, "spec", "claimRef", "namespace")
+		s, at := claims[of]
 		phase := evidence.Nested(v, "status", "phase")
 		s.policy, s.driver, s.leaves = policy, evidence.DriverOf(v), v.GetDeletionTimestamp() != nil
-		s.waits = s.leaves || phase == "Released" || phase == "Failed"
+		_, claimed := l.Graph.Node(of) // whatever the phase, of which the controller may be kept from writing another
+		s.waits = s.leaves || phase == "Released" || phase == "Failed" || of != "" && !claimed && !l.unlisted(graph.Part{Resource: evidence.Claims.GroupResource(), Namespace: in})
 		if destroys && (at || s.waits) {
 			s.Volume, s.Size = evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), evidence.Nested(v, "spec", "capacity", "storage")
 			l.Stakes = append(l.Stakes, s)
@@ -104,6 +109,11 @@ func (l *Look) claims() map[types.UID]Stake {
 	}
 	for _, id := range l.left() {
 		going.Insert(id.UID)
+	}
+	for _, pods := range l.evicted {
+		for _, n := range pods {
+			going.Insert(n.UID())
+		}
 	}
 	ended := going.Clone()
 	after, unread := fall{}, fall{}
@@ -251,27 +261,19 @@ func deletedBy(r *explain.Remedy) []types.UID {
 func (l *Look) touched(c *explain.Cause, way []*explain.Remedy) sets.Set[string] {
 	all := sets.New[string]()
 	for o := range l.Report.Blocked(c) {
-		all.Insert(placeOf(o.Object))
+		all.Insert(o.Object.Place())
 		for _, f := range o.Findings {
 			for _, link := range f.Chain {
 				if f.Cause == c {
-					all.Insert(placeOf(link.Object))
+					all.Insert(link.Object.Place())
 				}
 			}
 		}
 	}
 	for _, r := range way {
-		all.Insert(placeOf(r.Operation.Object))
+		all.Insert(r.Operation.Object.Place())
 	}
 	return all.Delete("")
-}
-
-// placeOf is the namespace that an object is in, or that it is.
-func placeOf(id graph.Identity) string {
-	if id.Resource.IsNamespace() {
-		return id.Name
-	}
-	return id.Namespace
 }
 
 // left are the explained objects that are being deleted.
@@ -318,16 +320,16 @@ func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
 	if len(l.Stakes) == 0 {
 		return func(*Stake) bool { return false }
 	}
-	reaches, storage, lets := l.reaches(way), l.storage(c), l.lets(c, way)
+	reaches, reclaims, lets := l.reaches(way), l.reclaims(c, way), l.lets(c, way)
 	namespaces, after := l.touched(c, way), fall{set: graph.NewSet(append(l.frees(c, way), lets...)...), within: &l.falls}
 	for _, n := range lets {
-		namespaces.Insert(placeOf(n.Identity()))
+		namespaces.Insert(n.Identity().Place())
 	}
 	after.spread()
 	everywhere := reaches && c.Waits == nil // a program does more than one can tell
 	return func(s *Stake) bool {
 		switch {
-		case reaches && s.waits && storage(s):
+		case reaches && s.waits && reclaims(s):
 			return true
 		case s.Namespace == "":
 			return false

@@ -11,9 +11,11 @@ import (
 	"testing"
 	"testing/synctest"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,11 +29,24 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
-// volumes is a cluster with volumes, of which each word is a NAME=POLICY,PHASE,DRIVER; that of the claim is there without a word.
+// volumes is a cluster with volumes, of which each word is a NAME=POLICY,PHASE,DRIVER; that of the claim is there with it. The phase Lost is
+// of one that is Bound to a claim that is gone. pods are its pods.
 type volumes struct {
 	evidence.Cluster
-	text string
-	err  error
+	graph *graph.Graph
+	text  string
+	pods  []*corev1.Pod
+	err   error
+}
+
+func (v volumes) EachTyped(_ context.Context, _ schema.GroupVersionResource, _, _ string, begin func(), yield func(runtime.Object) error) error {
+	begin()
+	for _, pod := range v.pods {
+		if err := yield(pod); err != nil {
+			return err
+		}
+	}
+	return v.err
 }
 
 func (v volumes) List(_ context.Context, resource schema.GroupVersionResource, _ string) ([]unstructured.Unstructured, error) {
@@ -44,15 +59,23 @@ func (v volumes) List(_ context.Context, resource schema.GroupVersionResource, _
 		}
 		return all, v.err
 	}
-	for _, word := range strings.Fields(v.text + " volume=Delete,Bound,a") {
+	words := strings.Fields(v.text)
+	if _, is := v.graph.Node("uid-claim"); is {
+		words = append(words, "volume=Delete,Bound,a")
+	}
+	for _, word := range words {
 		name, rest, _ := strings.Cut(word, "=")
 		parts := strings.Split(rest, ",")
 		o := unstructured.Unstructured{Object: map[string]any{
 			"spec":   map[string]any{"persistentVolumeReclaimPolicy": parts[0], "csi": map[string]any{"driver": parts[2]}},
 			"status": map[string]any{"phase": parts[1]},
 		}}
-		if name == "volume" {
+		switch {
+		case name == "volume":
 			o.Object["spec"].(map[string]any)["claimRef"] = map[string]any{"uid": "uid-claim"}
+		case parts[1] == "Lost":
+			o.Object["spec"].(map[string]any)["claimRef"] = map[string]any{"uid": "uid-gone", "namespace": "t"}
+			o.Object["status"].(map[string]any)["phase"] = "Bound"
 		}
 		o.SetName(name)
 		o.SetUID(types.UID("uid-" + name))
@@ -68,6 +91,8 @@ var kinds = map[string]*graph.Resource{
 	"snap":  {GroupVersionResource: schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}, Kind: "VolumeSnapshot", Namespaced: true},
 	"set":   {GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, Kind: "StatefulSet", Namespaced: true},
 	"cr":    {GroupVersionResource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true},
+	"pod":   {GroupVersionResource: evidence.Pods, Kind: "Pod", Namespaced: true},
+	"pv":    {GroupVersionResource: evidence.Volumes, Kind: "PersistentVolume"},
 	"root":  {GroupVersionResource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "roots"}, Kind: "Root"},
 }
 
@@ -168,7 +193,7 @@ func TestOwnedData(t *testing.T) {
 		"volumes of others could not be read":       {world: "cr! claim", err: errors.New("no"), want: free},
 	} {
 		l := owned(test.world, test.unlisted...)
-		l.FindStakes(t.Context(), volumes{err: test.err})
+		l.FindStakes(t.Context(), volumes{graph: l.Graph, err: test.err})
 		want := test.want
 		if want == free {
 			want += l.Report.Objects[0].Object.Name + " safe"
@@ -220,6 +245,8 @@ func TestReach(t *testing.T) {
 		"volumes of all policies":                      {world: "cr!", volumes: "v=Recycle,Failed,a w=Retain,Released,a", driver: "a", want: "1: v safe, then start it"},
 		"a volume of another driver":                   {world: "cr!", volumes: "v=Delete,Released,b", driver: "a", want: free},
 		"a volume that is bound":                       {world: "cr!", volumes: "v=Delete,Bound,a", driver: "a", want: free},
+		"a volume that is bound to what is gone":       {world: "cr!", volumes: "v=Delete,Lost,a", driver: "a", want: "1: v safe, then start it"},
+		"a volume whose claim was not read":            {world: "cr!", but: []string{"t:claim"}, volumes: "v=Delete,Lost,a", driver: "a", want: unsure},
 		"a claim whose driver is not known":            {world: "claim!", volumes: "v=Delete,Released,b", want: "1: volume safe, then start it"},
 		"a snapshot":                                   {world: "snap!", want: "1: content-of-snap safe, then start it"},
 		"a snapshot elsewhere":                         {world: "cr! t:snap2!", want: "1: content-of-snap2 safe, then start it", wantLets: "t/snap2"},
@@ -231,7 +258,7 @@ func TestReach(t *testing.T) {
 	} {
 		l := starting(owned(test.world, test.but...))
 		l.Report.Causes[0].Driver = test.driver
-		l.FindStakes(t.Context(), volumes{text: test.volumes, err: test.err})
+		l.FindStakes(t.Context(), volumes{graph: l.Graph, text: test.volumes, err: test.err})
 		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Disruptive}).Choices[0]
 		if got := describe(choice); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
@@ -282,14 +309,60 @@ func TestReachDigest(t *testing.T) {
 	}
 }
 
-// A webhook that is passed over lets go what it covers: what is being deleted, and the contents of namespaces that are.
+// A taint evicts the pods of its node that do not tolerate it for good, in all namespaces, and deletes those that are being deleted: they are named
+// with what goes after them, and their data is kept first. Where they cannot be read, that is not known.
+func TestEvicted(t *testing.T) {
+	nodes := graph.Resource{GroupVersionResource: evidence.Nodes, Kind: "Node"}
+	op := remedy.TaintOf(graph.Identity{Resource: nodes, Name: "n", UID: "n"}, "out=down:NoExecute")
+	hour := int64(3600)
+	for name, test := range map[string]struct {
+		world, node string
+		but         []string
+		tolerations []corev1.Toleration
+		err         error
+		want        string
+	}{
+		"one that is alive":            {world: "pod! t:pod2 t:claim>pod2", node: "n", want: "1: volume dangerous, then taint it [PersistentVolumeClaim/t/claim Pod/t/pod2]"},
+		"one with a dependent":         {world: "pod! t:pod2 t:cm>pod2", node: "n", want: "1: n dangerous [ConfigMap/t/cm Pod/t/pod2]"},
+		"a dependent that is kept":     {world: "pod! t:pod2 t:cm t:claim>pod2>cm", node: "n", want: "1: n dangerous [Pod/t/pod2]"},
+		"one of another node":          {world: "pod! t:pod2 t:claim>pod2", node: "m", want: "1: n dangerous []"},
+		"one that tolerates it":        {world: "pod! t:pod2 t:claim>pod2", node: "n", tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, want: "1: n dangerous []"},
+		"for a while":                  {world: "pod! t:pod2", node: "n", tolerations: []corev1.Toleration{{Key: "out", Value: "down", TolerationSeconds: &hour}}, want: "1: n dangerous [Pod/t/pod2]"},
+		"one that tolerates another":   {world: "pod! t:pod2", node: "n", tolerations: []corev1.Toleration{{Key: "out", Value: "up"}}, want: "1: n dangerous [Pod/t/pod2]"},
+		"one that is being deleted":    {world: "pod! t:pod2!", node: "n", tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, want: "1: n dangerous [Pod/t/pod2]"},
+		"pods could not be read":       {world: "pod!", node: "n", err: errors.New("no"), want: "1: n dangerous [] unsure"},
+		"pods elsewhere were not read": {world: "pod!", node: "n", want: "1: n dangerous [] unsure"},
+		"those of another type":        {world: "pod!", node: "m", but: []string{"!cm"}, want: "1: n dangerous [] unsure"},
+	} {
+		l := owned(test.world, test.but...)
+		l.Report.Causes[0].Remedies = []explain.Remedy{{Risk: explain.Dangerous, Temporary: true, Effect: say.Plain("taint it"), Action: explain.Action{Operation: &op}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid-pod2"}, Spec: corev1.PodSpec{NodeName: test.node, Tolerations: test.tolerations}}
+		if strings.Contains(test.world, "pod2!") {
+			pod.DeletionTimestamp = new(metav1.Now())
+		}
+		l.FindStakes(t.Context(), volumes{graph: l.Graph, pods: []*corev1.Pod{pod}, err: test.err})
+		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Dangerous}).Choices[0]
+		got := describe(choice) + fmt.Sprint(" ", choice.Writes[0].Lets)
+		if choice.Unsure {
+			got += " unsure"
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// A webhook that is passed over lets go what it covers: what is being deleted, and the contents of namespaces that are, and volumes that wait to be
+// reclaimed.
 func TestReachOfRefusals(t *testing.T) {
 	for world, want := range map[string]string{
 		"in s: cr! t:cm! cm2!":   "1: operator safe [ConfigMap/s/cm2]",
-		"cr! t:cr2! t:cm cm2":    "1: operator safe [ConfigMap/t/cm]",
-		"cr! t:claim t:cm":       "1: volume safe, then start it [ConfigMap/t/cm]",
-		"cr! t:cr2! t:claim>cr2": "1: operator safe []",
-		"cr! cm! claim>cm":       "1: volume safe, then start it [ConfigMap/s/cm PersistentVolumeClaim/s/claim]",
+		"cr! t:cr2! t:cm cm2":    "1: content-of-other safe, then start it [ConfigMap/t/cm]", // of which it is not known whether it is covered
+		"cr! t:claim t:cm":       "1: volume content-of-other safe, then start it [ConfigMap/t/cm]",
+		"cr! t:cr2! t:claim>cr2": "1: content-of-other safe, then start it []",
+		"cr! cm! claim>cm":       "1: volume content-of-other safe, then start it [ConfigMap/s/cm PersistentVolumeClaim/s/claim]",
+		"cr! pv pv2":             "1: pv content-of-other safe, then start it []",
+		"in s: cr! pv pv2":       "1: operator safe []",
 	} {
 		objects, one := strings.CutPrefix(world, "in s: ")
 		l := starting(owned(objects, strings.Repeat("t!", strings.Count(objects, "t:cm"))))
@@ -297,8 +370,10 @@ func TestReachOfRefusals(t *testing.T) {
 		if one {
 			c.Remedies[0].In = []string{"s"}
 		}
-		c.Kind, c.Waits = finding.AdmWebhookDead, func(n graph.Node) bool { return n.Resource().Kind == "ConfigMap" }
-		l.FindStakes(t.Context(), volumes{})
+		c.Kind, c.Waits = finding.AdmWebhookDead, func(n graph.Node) bool {
+			return n.Resource().Kind == "ConfigMap" || n.Name() == "pv"
+		}
+		l.FindStakes(t.Context(), volumes{graph: l.Graph, text: strings.Repeat("pv=Delete,Lost,a pv2=Delete,Released,b", strings.Count(world, "pv "))})
 		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Safe}).Choices[0]
 		if got := describe(choice) + fmt.Sprint(" ", choice.Writes[0].Lets); got != want {
 			t.Errorf("%s: %s, want %s", world, got, want)

@@ -3,6 +3,8 @@
 package evidence
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -55,6 +57,11 @@ var Copies = []Copy{
 		schema.GroupResource{Group: "groupsnapshot.storage.k8s.io", Resource: "volumegroupsnapshots"},
 		schema.GroupResource{Group: "groupsnapshot.storage.k8s.io", Resource: "volumegroupsnapshotcontents"}, "VolumeGroupSnapshotContent", "volumeGroupSnapshotRef",
 	},
+}
+
+// Stores reports whether a type is that of volumes or of the contents of snapshots: something behind their objects goes with them.
+func Stores(of schema.GroupResource) bool {
+	return of == Volumes.GroupResource() || slices.ContainsFunc(Copies, func(c Copy) bool { return of == c.Contents })
 }
 
 var kinds = map[schema.GroupVersionResource]string{

@@ -41,7 +41,7 @@ const (
 	VirtualSilent     say.Word = "the node is virtual: %s acts as its kubelet, and does not report"
 	RepairNode        say.Word = "see the node's state: repair the machine or its kubelet; its pods then end"
 	RepairVirtual     say.Word = "see the node's state: repair %s; the pods of the node then end"
-	MarkOutOfService  say.Word = "only if the machine is proven to be off: mark the node out-of-service, so that its terminating pods are deleted and their volumes detached; remove the taint afterwards"
+	MarkOutOfService  say.Word = "only if the machine is proven to be off: mark the node out-of-service, so that its pods, live ones included, are deleted and their volumes detached; remove the taint afterwards"
 	LostWrittenTwice  say.Word = "two pods might write the same data if the machine still runs"
 	TakenOut          say.Word = "the node does not report and is marked out-of-service: the pod garbage collector deletes its terminating pods within a minute"
 	MightBeTakenOut   say.Word = "the node does not report and is marked out-of-service, but it is not known whether the pod garbage collector, which deletes its terminating pods, works"

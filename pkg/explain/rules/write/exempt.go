@@ -3,6 +3,7 @@
 package write
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,35 +16,34 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// mostExempted is the number of namespaces that a way out exempts.
+// mostExempted is the number of namespaces that the words of a way out name.
 const mostExempted = 2 * evidence.MaxShown
 
-// unguards is the loss of what webhooks or policies do; in says where or how long.
+// unguards is the loss of what webhooks or policies do in all namespaces; in says how long.
 func unguards(what, in say.Word) []remedy.Loss {
-	return finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, what, in)
+	return finding.Lost(remedy.Unguards, graph.Identity{}, UnguardedAll, what, in)
 }
 
 // asks reports whether a webhook is asked about what removes an object.
 func asks(f *rules.Facts, h *admission.Webhook, m graph.Node) bool {
 	return removed(m, func(operation string) bool {
 		matches, _ := f.Asker.Matches(h, operation, "", m)
-		return matches
+		status, _ := f.Asker.Matches(h, operation, "status", m)
+		return matches || status && evidence.Stores(m.Resource().GroupResource())
 	})
 }
 
 // removed reports whether one of the operations that remove an object is asked about: its deletion, or, of what is being deleted, changes of its
-// finalizers; the kubelet deletes a pod once more.
+// finalizers; the kubelet deletes a pod once more, and before a volume or the content of a snapshot is reclaimed it is changed.
 func removed(m graph.Node, asked func(operation string) bool) bool {
-	return (!m.BeingDeleted() || m.Resource().IsPod()) && asked("DELETE") || m.BeingDeleted() && asked("UPDATE")
+	reclaimed := evidence.Stores(m.Resource().GroupResource())
+	return (!m.BeingDeleted() || m.Resource().IsPod()) && asked("DELETE") || (m.BeingDeleted() || reclaimed) && asked("UPDATE")
 }
 
-// exempt adds a way to exempt the object's namespace from webhooks of one configuration, for which what they are asked about waits.
+// exempt adds a way to exempt the namespace that the object is in, or is, from webhooks of one configuration, for which what they are asked about waits.
 func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.Webhook) {
 	c.Waits = func(m graph.Node) bool {
 		return slices.ContainsFunc(hooks, func(h *admission.Webhook) bool { return asks(f, h, m) })
-	}
-	if n.Namespace() == "" {
-		return
 	}
 	h, what := hooks[0], Webhook
 	if len(hooks) > 1 {
@@ -59,8 +59,8 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.
 	})
 }
 
-// exemptBound adds a way to exempt the object's namespace from the binding of a policy, or to make the binding reject nothing for an
-// object that has none, until that is gone.
+// exemptBound adds a way to exempt the namespace that the object is in, or is, from the binding of a policy, or to make the binding reject nothing
+// for any other object, until that is gone.
 func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 	binding, err := f.Get(admission.PolicyBindings, "", name)
 	if err != nil {
@@ -75,8 +75,8 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 			})
 		}
 	}
-	if n.Namespace() == "" {
-		way := finding.Does(f.Change(at, binding, remedy.Replace("/spec/validationActions", []any{"Audit"})), OnlyAudit)
+	if n.Identity().Place() == "" {
+		way := finding.Does(f.Change(at, binding, remedy.Replace("/spec/validationActions", []any{"Audit"})), OnlyAudit).At(finding.Dangerous)
 		way.Slot, way.Loss, way.Temporary = "audit "+name, unguards(Policy, FromNowOn), true
 		c.Put(way)
 		return
@@ -92,14 +92,17 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 	})
 }
 
-// exemption adds the object's namespace to those that a way out exempts from what has the key, which may be so many webhooks.
+// exemption adds the object's namespace, if it has or is one, to those that a way out exempts from what has the key, which may be so many webhooks.
 // One change is for all of them, whatever the causes: each is made for the object as it was read, and a second would undo
-// what the first has done.
+// what the first has done. Nothing is exempted for other objects: webhooks and policies are asked about those whatever the namespaces.
 func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from say.Word, webhooks int, op func(condition any) remedy.Op) {
-	e := f.Exemptions[key]
-	more := !slices.Contains(e.Namespaces, n.Namespace()) && len(e.Namespaces) < mostExempted
+	e, namespace := f.Exemptions[key], n.Identity().Place()
+	if namespace == "" {
+		return
+	}
+	more := !slices.Contains(e.Namespaces, namespace)
 	if more {
-		e.Namespaces = slices.Sorted(slices.Values(append(slices.Clip(e.Namespaces), n.Namespace())))
+		e.Namespaces = slices.Sorted(slices.Values(append(slices.Clip(e.Namespaces), namespace)))
 	}
 	if more || e.Webhooks != webhooks {
 		effect, in := ExemptOne, InThatOne
@@ -107,8 +110,13 @@ func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from 
 			effect, in = ExemptAll, InThose
 		}
 		change := op(map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": e.Namespaces})
-		e.Webhooks, e.Way = webhooks, finding.Does(change, effect, strings.Join(e.Namespaces, ", "), from)
-		e.Way.Slot, e.Way.Loss, e.Way.Temporary, e.Way.In = "exempt "+key, unguards(from, in), true, e.Namespaces
+		names := strings.Join(e.Namespaces[:min(len(e.Namespaces), mostExempted)], ", ")
+		if more := len(e.Namespaces) - mostExempted; more > 0 {
+			names = fmt.Sprintf(AndMore, names, more)
+		}
+		e.Webhooks, e.Way = webhooks, finding.Does(change, effect, names, from)
+		e.Way.Slot, e.Way.Temporary, e.Way.In = "exempt "+key, true, e.Namespaces
+		e.Way.Loss = finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, from, in)
 		f.Exemptions[key] = e
 	}
 	c.Put(e.Way)

@@ -194,7 +194,8 @@ func deadWays(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admissi
 	return ways
 }
 
-// passOver makes writes pass while webhooks of one configuration are unreachable.
+// passOver makes writes pass while webhooks of one configuration are unreachable, in all namespaces: what more than the objects that are blocked then
+// passes cannot be named.
 func passOver(f *rules.Facts, c *finding.Cause, hooks ...*admission.Webhook) finding.Way {
 	what, in := Webhook, WhileItIs
 	if len(hooks) > 1 {
@@ -205,7 +206,7 @@ func passOver(f *rules.Facts, c *finding.Cause, hooks ...*admission.Webhook) fin
 		at, test := entry(h)
 		steps = append(steps, append(test, remedy.Replace(at+"/failurePolicy", "Ignore"))...)
 	}
-	way := finding.Does(f.Change(hooks[0].Config, hooks[0].Whole, steps...), LetPass, what, in)
+	way := finding.Does(f.Change(hooks[0].Config, hooks[0].Whole, steps...), LetPass, what, in).At(finding.Dangerous)
 	way.Slot, way.Loss, way.Temporary = "pass over "+c.Key, unguards(what, in), true
 	return way
 }
