@@ -92,14 +92,14 @@ func (d *deletionOptions) mayAsk(q *change.Question) bool {
 func questionText(what string, q *change.Question) string {
 	what = render.Line(strings.ToUpper(what[:1]) + what[1:])
 	typing := fmt.Sprintf(" Type %q to continue: ", q.Name)
-	switch volumes, size := render.Destroyed(q.Destroyed); {
+	switch count, text := render.Destroyed(q.Destroyed); {
 	case q.System:
 		return what + "? It belongs to the system." + typing
-	case volumes == 0:
+	case count == 0:
 		return what + "? (y/N): "
-	case volumes == 1:
-		return render.Line(fmt.Sprintf("%s and DESTROY %s on pv/%s?", what, cmp.Or(q.Destroyed[0].Size, "all"), q.Destroyed[0].Volume)) + typing
+	case count == 1:
+		return render.Line(fmt.Sprintf("%s and DESTROY %s on %s?", what, cmp.Or(q.Destroyed[0].Size, "all"), q.Destroyed[0].On())) + typing
 	default:
-		return fmt.Sprintf("%s and DESTROY %s in %d volumes?", what, size, volumes) + typing
+		return fmt.Sprintf("%s and DESTROY %s?", what, text) + typing
 	}
 }

@@ -110,6 +110,9 @@ func Needed(p *preview.Plan) bool {
 		if slices.Contains(serving, o.Resource.GroupResource()) || isNamed(o.Resource.GroupResource()) || Foreign(o.Finalizers) {
 			return true
 		}
+		if slices.ContainsFunc(evidence.Copies, func(c evidence.Copy) bool { return c.Has(o.Resource.GroupResource()) }) {
+			return true
+		}
 		if n, ok := p.Graph.Node(o.UID); ok && explained(n) {
 			return true
 		}

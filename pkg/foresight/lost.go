@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,9 +31,18 @@ type Loss struct {
 	Stays bool
 	// Certain is unset when it depends on what could not be read.
 	Certain bool
-	// Volume is the PersistentVolume of which the data is destroyed with the object, and Size what it has; empty for
-	// everything else.
+	// Volume is the PersistentVolume, or the content of a snapshot, of which the data is destroyed with the object, and Size what it has; empty for
+	// everything else. Copy: it is the content of a snapshot.
 	Volume, Size string
+	Copy         bool
+}
+
+// On names the Volume.
+func (l *Loss) On() string {
+	if l.Copy {
+		return "snapshot content " + l.Volume
+	}
+	return "pv/" + l.Volume
 }
 
 // Says says what goes, or stays, with it.
@@ -90,7 +100,7 @@ func (l *losses) lost() []Loss {
 		case evidence.ServiceAccounts.GroupResource():
 			all = append(all, l.tokensOf(n)...)
 		}
-		all = append(all, l.guarded(n)...)
+		all = slices.Concat(all, l.copiesOf(n), l.guarded(n))
 	}
 	return append(all, l.released(nodes)...)
 }
@@ -178,6 +188,39 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 		goes = volumeRecycled
 	}
 	return []Loss{{Object: id, Why: say.Of(goes, name, cmp.Or(size, unknownSize), policy), Certain: true, Volume: name, Size: size}}
+}
+
+// copiesOf says what becomes of the content of a snapshot that goes, or of content that goes: its policy may have the driver delete the snapshot behind it.
+func (l *losses) copiesOf(n graph.Node) []Loss {
+	at := slices.IndexFunc(evidence.Copies, func(c evidence.Copy) bool { return c.Has(n.Resource().GroupResource()) })
+	if at < 0 {
+		return nil
+	}
+	kind, id := evidence.Copies[at], n.Identity()
+	contents, err := l.now.evidence.List(kind.Contents.WithVersion(id.Resource.Version), "")
+	if err != nil && !apierrors.IsNotFound(err) {
+		return []Loss{{Object: id, Why: say.Of(copiesUnread, err)}}
+	}
+	var all []Loss
+	for i := range contents {
+		c := &contents[i]
+		if c.GetUID() != n.UID() && (evidence.Nested(c, "spec", kind.Ref, "uid") != string(n.UID()) || l.going[c.GetUID()]) {
+			continue
+		}
+		if policy := evidence.Nested(c, "spec", "deletionPolicy"); policy != "Delete" {
+			if c.GetUID() != n.UID() {
+				all = append(all, Loss{Object: id, Why: say.Of(copyKept, kind.Kind, c.GetName(), policy), Stays: true, Certain: true})
+			}
+			continue
+		}
+		loss := Loss{Object: id, Certain: true, Volume: c.GetName(), Copy: true}
+		if size, known, _ := unstructured.NestedInt64(c.Object, "status", "restoreSize"); known {
+			loss.Size = resource.NewQuantity(size, resource.BinarySI).String()
+		}
+		loss.Why = say.Of(copyGoes, kind.Kind, c.GetName(), cmp.Or(loss.Size, unknownSize))
+		all = append(all, loss)
+	}
+	return all
 }
 
 var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}

@@ -83,10 +83,10 @@ Instead:      kubectl gc delete x --order=safe
 // TestDestroyed: volumes are added up.
 func TestDestroyed(t *testing.T) {
 	lost := []foresight.Loss{{Volume: "a", Size: "1Gi"}, {Volume: "b", Size: "512Mi"}, {}}
-	if n, size := Destroyed(lost); n != 2 || size != "1536Mi" {
+	if n, size := Destroyed(lost); n != 2 || size != "1536Mi in 2 volumes" {
 		t.Errorf("%d volumes, %s", n, size)
 	}
-	if n, size := Destroyed(append(lost, foresight.Loss{Volume: "c"})); n != 3 || size != "at least 1536Mi" {
+	if n, size := Destroyed(append(lost, foresight.Loss{Volume: "c", Copy: true})); n != 3 || size != "at least 1536Mi in 3 volumes and snapshots" {
 		t.Errorf("%d volumes, %s", n, size)
 	}
 }

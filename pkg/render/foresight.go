@@ -19,7 +19,7 @@ type Lost struct {
 	Message string          `json:"message"`
 	Stays   bool            `json:"stays"`
 	Certain bool            `json:"certain"`
-	// Volume is the PersistentVolume of which the data is destroyed, and Size what it has.
+	// Volume is the PersistentVolume, or the content of a snapshot, of which the data is destroyed, and Size what it has.
 	Volume string `json:"volume,omitempty"`
 	Size   string `json:"size,omitempty"`
 }

@@ -56,7 +56,7 @@ func OutcomePicture(g *graph.Graph, all []gc.Outcome, s *foresight.Sight) *draw.
 	for i, n := range nodes {
 		addOutcome(&p.Nodes[i], outcomes[n])
 		if l := lost[n.Identity()]; l != nil {
-			lose(&p.Nodes[i], fmt.Sprintf("%s on persistentvolume/%s is destroyed", cmp.Or(l.Size, "all"), l.Volume))
+			lose(&p.Nodes[i], fmt.Sprintf("%s on %s is destroyed", cmp.Or(l.Size, "all"), l.On()))
 		}
 	}
 	for _, k := range unended {

@@ -180,8 +180,8 @@ func (r *rows) foreseen(s *foresight.Sight, unread []string) {
 	for _, kind := range lossKinds {
 		lost := only(s.Lost, func(l *foresight.Loss) bool { return kind.is(l) && (!r.brief || l.Certain || kind.color == red) })
 		sign, label := warning, kind.label
-		if volumes, size := Destroyed(lost); volumes > 1 {
-			r.row(sign, label, kind.color, fmt.Sprintf("%s in %d volumes", size, volumes))
+		if count, text := Destroyed(lost); count > 1 {
+			r.row(sign, label, kind.color, text)
 			sign, label = "", ""
 		}
 		r.each(sign, label, kind.color, alikeOf(lost, func(l *foresight.Loss) (graph.Identity, string) { return l.Object, uncertain(l.Says(), l.Certain) }))
@@ -202,22 +202,24 @@ var lossKinds = []struct {
 	{"LOST", yellow, func(l *foresight.Loss) bool { return l.Volume == "" && !l.Stays }},
 }
 
-// Destroyed counts volumes, and adds up their sizes: "at least" where one is not known.
-func Destroyed(lost []foresight.Loss) (volumes int, size string) {
+// Destroyed counts volumes and snapshots, and says that with their sizes: "at least" where one is not known.
+func Destroyed(lost []foresight.Loss) (count int, text string) {
 	var sum resource.Quantity
-	least := ""
+	least, what := "", "volumes"
 	for i := range lost {
 		if lost[i].Volume == "" {
 			continue
 		}
-		volumes++
+		if count++; lost[i].Copy {
+			what = "volumes and snapshots"
+		}
 		if q, err := resource.ParseQuantity(lost[i].Size); err == nil {
 			sum.Add(q)
 		} else {
 			least = "at least "
 		}
 	}
-	return volumes, least + sum.String()
+	return count, fmt.Sprintf("%s%s in %d %s", least, sum.String(), count, what)
 }
 
 // stays is what is kept with its data, or for another reason, although its object is deleted. s may be nil.

@@ -50,6 +50,9 @@ type Copy struct {
 	Kind, Ref    string // of the contents
 }
 
+// Has reports whether a type is one of the two.
+func (c Copy) Has(of schema.GroupResource) bool { return of == c.Of || of == c.Contents }
+
 // Copies are all of them.
 var Copies = []Copy{
 	{Snapshots, SnapshotContents, "VolumeSnapshotContent", "volumeSnapshotRef"},
