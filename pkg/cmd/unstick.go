@@ -76,7 +76,7 @@ cause.
 
 Every change is proved again right before: its object is read, the explanation
 is repeated, and the change is sent for exactly the version that was read.
-Temporary changes, such as that of a webhook's failurePolicy, are taken back at
+Temporary changes, such as an exemption from a webhook, are taken back at
 the end. Each object is kept as it was in --backup; --undo puts back what can be
 put back.
 

@@ -3,6 +3,7 @@
 package explain_test
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,6 +71,25 @@ func TestProbesAreBounded(t *testing.T) {
 	if s.Requests > 40 {
 		t.Errorf("%d requests for 1000 objects that are alike", s.Requests)
 	}
+}
+
+// All namespaces of what is blocked are exempted; the words name some.
+func TestManyExempted(t *testing.T) {
+	var cluster strings.Builder
+	cluster.WriteString(alive + validating(""))
+	for i := range 12 {
+		fmt.Fprintf(&cluster, "ConfigMap/s%02d/a%[1]d deleted=60 finalizers=example.com/x\nanswer PATCH ConfigMap/s%02[1]d/a%[1]d %[2]s\n", i, calling)
+	}
+	for _, c := range parse(t, cluster.String()).report(t).Causes {
+		for _, r := range c.Remedies {
+			if len(r.In) > 0 && (len(r.In) != 12 || !strings.Contains(r.Command, `"s11"`) || !strings.HasSuffix(r.Effect.String(), ", s09 and 2 more from the webhook")) {
+				t.Errorf("%s in %v: %s", r.Effect, r.In, r.Command)
+			} else if len(r.In) > 0 {
+				return
+			}
+		}
+	}
+	t.Error("nothing is exempted")
 }
 
 // TestRemediesOfRefusals holds the guards that the commands carry.

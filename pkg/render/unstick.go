@@ -282,10 +282,10 @@ func field(pointer string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(text.String())
 }
 
-// purpose says what a change is for that its operation does not show: a deletion, and one of owner references.
+// purpose says what a change is for that its operation does not show: a deletion, an exemption, and one of owner references.
 func purpose(w *unstick.Write) string {
 	owners := slices.ContainsFunc(w.Op.Patch, func(s remedy.Step) bool { return strings.HasPrefix(s.Path, "/metadata/ownerReferences") })
-	if w.Op.Verb != remedy.Delete && !owners {
+	if w.Op.Verb != remedy.Delete && !owners && len(w.Remedy.In) == 0 {
 		return ""
 	}
 	return ": " + w.Remedy.Effect.String()

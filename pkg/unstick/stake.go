@@ -110,11 +110,6 @@ func (l *Look) claims() map[types.UID]Stake {
 	for _, id := range l.left() {
 		going.Insert(id.UID)
 	}
-	for _, pods := range l.evicted {
-		for _, n := range pods {
-			going.Insert(n.UID())
-		}
-	}
 	ended := going.Clone()
 	after, unread := fall{}, fall{}
 	for n := range l.Graph.Nodes() {
@@ -140,6 +135,8 @@ func (l *Look) claims() map[types.UID]Stake {
 	after.spread()
 	l.falls, unread.within = after.set, &after.set
 	unread.spread()
+	evicted := fall{set: graph.NewSet(slices.Concat(slices.Collect(maps.Values(l.evicted))...)...)}
+	evicted.spread()
 	all, places, ending := map[types.UID]Stake{}, l.places(), l.ending()
 	for n := range l.Graph.Nodes() {
 		if n.Virtual() || n.Resource().GroupResource() != evidence.Claims.GroupResource() {
@@ -149,7 +146,7 @@ func (l *Look) claims() map[types.UID]Stake {
 		near := places.Has(n.Namespace())
 		s := Stake{Namespace: n.Namespace(), claim: n}
 		s.ends, s.open = is || !known && near || ended.Has(n.UID()), unread.set.Has(n) || !known && !near
-		if s.ends || s.open || after.set.Has(n) {
+		if s.ends || s.open || after.set.Has(n) || evicted.set.Has(n) {
 			all[n.UID()] = s
 		}
 	}
