@@ -70,6 +70,9 @@ func (p *play) fail(format string, args ...any) {
 func (p *play) see() {
 	for _, v := range p.server.History(p.seen) {
 		p.seen++
+		if v.After != nil && v.After.GetDeletionTimestamp() != nil && (v.Before == nil || v.Before.GetDeletionTimestamp() == nil) {
+			p.deleted[v.After.GetUID()] = p.seen
+		}
 		switch s := p.sent[v.Op]; {
 		case v.Destroyed:
 			p.destroyed(&v)
@@ -90,7 +93,7 @@ func (p *play) see() {
 
 // letGo checks that an object which a controller has freed because of one of our changes was named, or nobody could know.
 func (p *play) letGo(v *testapi.Version) {
-	if by, uid := p.blame, v.Object().GetUID(); by != nil && v.Removed() && v.Object().GetNamespace() == "s" && by.client.shown == nil && !by.client.frees[uid] && p.meddled[uid] <= by.looked {
+	if by, uid := p.blame, v.Object().GetUID(); by != nil && v.Removed() && len(v.Before.GetFinalizers()) > 0 && v.Object().GetNamespace() == "s" && by.client.shown == nil && !by.client.frees[uid] && max(p.meddled[uid], p.deleted[uid]) <= by.looked {
 		p.fail("%s has let %s go by %s of %s, and did not say so", by.client.name, v.Object().GetName(), by.op.Verb, by.op.Object.Name)
 	}
 }

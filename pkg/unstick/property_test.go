@@ -102,6 +102,7 @@ type play struct {
 	ledgers    map[types.UID]*ledger
 	removed    map[types.UID]*send
 	meddled    map[types.UID]int // when others changed an object last
+	deleted    map[types.UID]int // and when they were deleted
 	lines      []string
 	violations []string
 }
@@ -115,7 +116,7 @@ type late struct {
 func newPlay(s *script, base string) *play {
 	p := &play{
 		script: s, server: s.World.server(), base: base, counts: map[string]int{}, full: map[string]int{}, sent: map[*remedy.Op]*send{},
-		ledgers: map[types.UID]*ledger{}, removed: map[types.UID]*send{}, meddled: map[types.UID]int{},
+		ledgers: map[types.UID]*ledger{}, removed: map[types.UID]*send{}, meddled: map[types.UID]int{}, deleted: map[types.UID]int{},
 	}
 	p.begun = len(p.server.History(0))
 	p.seen = p.begun
