@@ -249,8 +249,10 @@ func (i *installed) hang(t *testing.T, plan *uninstallPlan) {
 	}
 	for uid, result := range said {
 		n, stays := after[uid]
-		if n = now[uid]; stays != hangs[n.Kind+"/"+n.Namespace+"/"+n.Name] || stays != (result == "Remaining") {
-			t.Errorf("deleted later, and stays: %v; the uninstallation said %v, and the preview of its deletion %s: %s", stays, !stays, result, n)
+		n = now[uid]
+		hung, wrong := hangs[n.Kind+"/"+n.Namespace+"/"+n.Name], stays && result == "Deleted" || !stays && result == "Remaining"
+		if stays != hung || wrong {
+			t.Errorf("deleted later, and stays: %v; the uninstallation said %v, and the preview of its deletion %s: %s", stays, hung, result, n)
 		}
 	}
 	if err := until(ctx, "explain-stuck says that all is stuck", func() (bool, error) { // in the first minute it does not know
