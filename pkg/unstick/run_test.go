@@ -394,3 +394,24 @@ func TestJournal(t *testing.T) {
 		t.Errorf("%v: %+v", err, recorded)
 	}
 }
+
+// What a change would free besides what was agreed to is asked about, also when it is deleted right before the change is made.
+func TestMoreIsFreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("a=x/y")
+		w.locks = []lock{webhook()}
+		w.onLook = func(n int) {
+			if n == 3 { // the proof
+				w.objects["b"] = newWorld("b=x/y").objects["b"]
+			}
+		}
+		e := w.edges(t)
+		e.Journal = journal(t)
+		if _, err := e.Run(t.Context(), nil, &unstick.Options{Allow: explain.Disruptive}, change.Beforehand{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(w.events, ", "); !strings.HasPrefix(got, "Skipped patch lock, Done patch lock") {
+			t.Errorf("events %q", got)
+		}
+	})
+}
