@@ -71,7 +71,7 @@ func (l *Look) findCopies(ctx context.Context, cluster evidence.Cluster, starts 
 				going[n.UID()] = n
 			}
 		}
-		served := slices.IndexFunc(l.Graph.Snapshot().Types, func(r *graph.Resource) bool { return r.GroupResource() == kind.Of })
+		served := slices.IndexFunc(l.Graph.Snapshot().Types, func(r *graph.Resource) bool { return r.Group == kind.Of.Group })
 		if served < 0 || len(going) == 0 && !starts {
 			continue
 		}
