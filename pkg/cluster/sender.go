@@ -58,18 +58,21 @@ func newSender(config *rest.Config, stats *Stats, manager string, dryRun bool, t
 	return &Sender{rest: r, manager: manager, dryRun: trial, now: time.Now, untried: map[schema.GroupVersion]error{}}, nil
 }
 
-// Do makes one change, and returns the UID of its object, which is new where the change makes one. The error is remedy.ErrChanged when its guards do
+// Do makes one change, and returns the UID of its object, which is new where the change makes one, also after an error if it was made. The error is remedy.ErrChanged when its guards do
 // not hold, and otherwise what the server said. Collect is no request: gc.Collector does that.
 func (s *Sender) Do(ctx context.Context, op *remedy.Op) (types.UID, error) {
 	data, err := s.send(ctx, op)
-	switch {
-	case apierrors.IsConflict(err) || answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name):
-		return "", fmt.Errorf("%s: %w: %w", op.Object, remedy.ErrChanged, err)
-	case err != nil || !op.Creates():
+	if apierrors.IsConflict(err) || answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name) {
+		err = fmt.Errorf("%s: %w: %w", op.Object, remedy.ErrChanged, err)
+	}
+	if !op.Creates() {
 		return op.Object.UID, err
 	}
 	var made metav1.PartialObjectMetadata
-	return made.UID, json.Unmarshal(data, &made)
+	if unread := json.Unmarshal(data, &made); err == nil {
+		err = unread
+	}
+	return made.UID, err
 }
 
 // send makes one change and returns the answer: the object's metadata, unless it was deleted. Guards that do not hold are a Conflict,
@@ -256,7 +259,10 @@ func (s *Sender) create(ctx context.Context, op *remedy.Op) ([]byte, error) {
 		step = remedy.Add("/subjects/-", g.Subject())
 	}
 	data, err := s.patch(ctx, id, types.JSONPatchType, remedy.PatchOf(id, step).At(made.GetResourceVersion()).Patch)
-	if err != nil && !answer.Missing(err) {
+	switch {
+	case answer.Missing(err): // what was made may have the grant
+		data, _ = made.MarshalJSON()
+	case err != nil:
 		unused := remedy.DeleteOf(id, metav1.DeleteOptions{}).At(made.GetResourceVersion())
 		_, _ = s.carryOut(ctx, &unused) // it grants nothing
 	}
