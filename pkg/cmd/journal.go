@@ -106,7 +106,7 @@ func (j *journaling) base() (string, error) {
 
 // begin makes the journal of this run, nil for none. What is changed temporarily is taken back also when nobody reads the output any more.
 func (j *journaling) begin(header change.Header) (*change.Journal, error) {
-	signal.Ignore(syscall.SIGPIPE)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // ignored, but not by programs that this one starts
 	base, err := j.base()
 	if err != nil || base == "" {
 		return nil, withoutBackup(err)

@@ -139,7 +139,12 @@ func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key st
 	return f.Once(kind, at.String()+" "+string(at.UID)+" "+key, func(c *finding.Cause) {
 		c.At, c.Verdict, c.Summary, c.Evidence = at, finding.Stuck, summary, finding.Facts(f.r.Fact())
 		c.Waits = func(m graph.Node) bool {
-			return slices.ContainsFunc(suspects, func(s admission.Mutator) bool { return s.Webhook == nil || asks(f.Facts, s.Webhook, m) })
+			return slices.ContainsFunc(suspects, func(s admission.Mutator) bool {
+				if s.Webhook != nil {
+					return asks(f.Facts, s.Webhook, m)
+				}
+				return f.Asker.PolicyAsked(s.Whole, &unstructured.Unstructured{}, "UPDATE")(m)
+			})
 		}
 		for i := range suspects {
 			c.Evidence = append(c.Evidence, finding.Fact{Fact: suspects[i].Evidence})
