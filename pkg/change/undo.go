@@ -296,20 +296,18 @@ func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unst
 		return false
 	}
 	field := func(path ...string) string { return evidence.Nested(volume, path...) }
-	claim, err := w.Read(ctx, evidence.Identity(user, field("spec", ref, "namespace"), field("spec", ref, "name")))
+	namespace, err := w.Read(ctx, evidence.Identity(evidence.Namespaces, "", field("spec", ref, "namespace")))
+	if err != nil || namespace.GetDeletionTimestamp() != nil {
+		return true
+	}
+	claim, err := w.Read(ctx, evidence.Identity(user, namespace.GetName(), field("spec", ref, "name")))
 	return err != nil || volume.GetDeletionTimestamp() != nil || ref == "claimRef" && field("status", "phase") != "Bound" ||
 		string(claim.GetUID()) != field("spec", ref, "uid") || !w.stays(ctx, claim, sets.New[types.UID]())
 }
 
-// stays reports whether an object is known to stay: neither it nor its namespace is being deleted, and all owners of it stay, but for those
-// above it in a circle.
+// stays reports whether an object is known to stay with its namespace: it is not being deleted, and all owners of it stay, but for those above it in
+// a circle.
 func (w *Writer) stays(ctx context.Context, o *unstructured.Unstructured, above sets.Set[types.UID]) bool {
-	if namespace := o.GetNamespace(); namespace != "" {
-		ns, err := w.Read(ctx, evidence.Identity(evidence.Namespaces, "", namespace))
-		if err != nil || ns.GetDeletionTimestamp() != nil {
-			return false
-		}
-	}
 	above.Insert(o.GetUID())
 	owners, _, _ := unstructured.NestedSlice(o.Object, "metadata", "ownerReferences")
 	return o.GetDeletionTimestamp() == nil && !slices.ContainsFunc(owners, func(reference any) bool {

@@ -37,7 +37,7 @@ func (r *Reader) EachMentioning(ctx context.Context, resource schema.GroupVersio
 	for i, field := range fields {
 		quoted[i] = []byte(`"` + field + `"`)
 	}
-	return r.eachWith(ctx, resource, namespace, quoted, begin, func(o *unstructured.Unstructured) error {
+	return r.eachWith(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace}, containsAny(quoted), begin, func(o *unstructured.Unstructured) error {
 		reduce(resource, o)
 		return yield(o)
 	})
@@ -50,7 +50,7 @@ func (r *Reader) EachNaming(ctx context.Context, resource schema.GroupVersionRes
 	for i, text := range texts {
 		wanted[i] = []byte(text)
 	}
-	return r.eachWith(ctx, resource, namespace, wanted, begin, yield)
+	return r.eachWith(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace}, containsAny(wanted), begin, yield)
 }
 
 // Whole reads whole objects: single ones and lists, with everything that is in them.
@@ -61,19 +61,13 @@ type Whole struct {
 
 // EachObject is EachNaming for all objects of a resource.
 func (w Whole) EachObject(ctx context.Context, resource schema.GroupVersionResource, namespace string, begin func(), yield func(*unstructured.Unstructured) error) error {
-	return w.Reader.eachWhole(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace, data: true}, begin, func(item []byte) error {
-		var o unstructured.Unstructured
-		if err := json.Unmarshal(item, &o.Object); err != nil {
-			return err
-		}
-		return yield(&o)
-	})
+	l := &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace, data: true}
+	return w.Reader.eachWith(ctx, l, func([]byte) bool { return true }, begin, yield)
 }
 
-// eachWith yields the objects of a list of which the JSON has one of the texts.
-func (r *Reader) eachWith(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts [][]byte, begin func(), yield func(*unstructured.Unstructured) error) error {
-	wanted := containsAny(texts)
-	return r.eachWhole(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace}, begin, func(item []byte) error {
+// eachWith yields the objects of a list of which the JSON is wanted.
+func (r *Reader) eachWith(ctx context.Context, l *listing, wanted func(item []byte) bool, begin func(), yield func(*unstructured.Unstructured) error) error {
+	return r.eachWhole(ctx, l, begin, func(item []byte) error {
 		if !wanted(item) {
 			return nil
 		}
