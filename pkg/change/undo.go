@@ -41,7 +41,7 @@ const (
 	Terminating Obstacle = "Terminating"
 	// Ownerless: the owner of a reference does not exist any more.
 	Ownerless Obstacle = "Ownerless"
-	// Destroys: the data of a volume would be destroyed, because its claim is gone or being deleted.
+	// Destroys: the data of a volume would be destroyed, because its claim is gone or being deleted, or goes with a pod.
 	Destroys Obstacle = "Destroys"
 	// Changed: what the change has made was changed since by others.
 	Changed Obstacle = "Changed"
@@ -218,15 +218,15 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 	if obstacle, err := w.owners(ctx, op.Object.Namespace, steps); obstacle != "" {
 		return nil, obstacle, err
 	}
-	if w.destroys(ctx, steps, now) {
-		return nil, Destroys, nil
-	}
 	back := remedy.PatchOf(op.Object, steps...)
 	switch op.Verb {
 	case remedy.Scale:
 		back = remedy.ScaleOf(op.Object, remedy.Replicas{Current: op.Replicas.Wanted, Wanted: op.Replicas.Current})
 	case remedy.Taint:
 		back = remedy.Op{Verb: remedy.Untaint, Object: op.Object, Value: op.Value}
+	}
+	if w.destroys(ctx, steps, now) || back.EndsPods() && evidence.EndsClaims(now) {
+		return nil, Destroys, nil
 	}
 	return &back, map[remedy.Standing]Obstacle{remedy.Altered: Changed}[standing], nil
 }

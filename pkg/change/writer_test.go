@@ -431,6 +431,34 @@ func TestUndoDeletionPolicy(t *testing.T) {
 	}
 }
 
+// A workload is not made smaller again where claims go with its pods.
+func TestUndoScale(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec string
+		want change.Obstacle
+	}{
+		"no claims":                    {`"template":{"spec":{"volumes":[{"name":"a","emptyDir":{}}]}}`, ""},
+		"claims that stay":             {`"template":{"spec":{"volumes":[{"name":"a","persistentVolumeClaim":{"claimName":"c"}}]}}`, ""},
+		"ephemeral volumes":            {`"template":{"spec":{"volumes":[{"name":"a","ephemeral":{"volumeClaimTemplate":{}}}]}}`, change.Destroys},
+		"claims that it deletes":       {`"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"}`, change.Destroys},
+		"claims that go with it alone": {`"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Retain","whenDeleted":"Delete"}`, ""},
+	} {
+		workload := thing("statefulsets", "w")
+		s := testapi.New()
+		s.Put(workload, object(t, `{"apiVersion":"apps/v1","kind":"StatefulSet","spec":{"replicas":0,`+test.spec+`}}`))
+		w := writing(t, s)
+		w.Make(t.Context(), &change.Change{Op: remedy.ScaleOf(workload, remedy.Replicas{Wanted: 1})}, s.Object(workload))
+		recorded, err := change.ReadJournal(w.Journal.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := recorded.Undo(t.Context(), &w)
+		if len(all) != 1 || all[0].Obstacle != test.want || (all[0].Op != nil) != (test.want == "") {
+			t.Errorf("%s: %+v", name, all)
+		}
+	}
+}
+
 // The policy by which a volume's data is destroyed is put back only while its claim uses it.
 func TestUndoReclaimPolicy(t *testing.T) {
 	volume, claim := thing("persistentvolumes", "v"), thing("persistentvolumeclaims", "c")

@@ -145,7 +145,7 @@ func (d commands) risk(op *remedy.Op) Risk {
 	case d.deletesLive(op), op.Verb == remedy.Delete && op.Options.GracePeriodSeconds != nil,
 		op.Verb == remedy.Taint, op.Verb == remedy.Finalize:
 		return Dangerous
-	case op.Verb == remedy.Restart, op.Verb == remedy.Scale && op.Replicas.Wanted < op.Replicas.Current:
+	case op.EndsPods():
 		return Disruptive
 	}
 	return Safe

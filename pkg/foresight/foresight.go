@@ -211,7 +211,7 @@ func (l *scene) looksAt() []graph.Node {
 		if !ok || n.Virtual() {
 			continue
 		}
-		holds := n.Resource().GroupResource() == evidence.Claims.GroupResource() || n.Resource().GroupResource() == statefulSets.GroupResource()
+		holds := n.Resource().GroupResource() == evidence.Claims.GroupResource() || n.Resource().GroupResource() == evidence.StatefulSets.GroupResource()
 		if holds || explained(n) || Foreign(n.Finalizers()) {
 			nodes = append(nodes, n)
 		}

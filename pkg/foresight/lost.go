@@ -95,7 +95,7 @@ func (l *losses) lost() []Loss {
 		switch n.Resource().GroupResource() {
 		case evidence.Claims.GroupResource():
 			all = append(all, l.volumeOf(n)...)
-		case statefulSets.GroupResource():
+		case evidence.StatefulSets.GroupResource():
 			all = append(all, l.claimsOf(n)...)
 		case evidence.ServiceAccounts.GroupResource():
 			all = append(all, l.tokensOf(n)...)
@@ -222,8 +222,6 @@ func (l *losses) copiesOf(n graph.Node) []Loss {
 	}
 	return all
 }
-
-var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 
 // claimsOf says which claims of a StatefulSet stay.
 func (l *losses) claimsOf(n graph.Node) []Loss {

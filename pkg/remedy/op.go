@@ -252,7 +252,7 @@ func (o Op) TakenBack(whole map[string]any) Op {
 func (o *Op) Reaches() bool {
 	switch o.Verb {
 	case Scale:
-		return o.Replicas.Wanted > 0
+		return o.Replicas.Wanted > o.Replicas.Current
 	case Delete:
 		return o.Object.Resource.Group == "admissionregistration.k8s.io" || o.Object.Resource.Group == "apiregistration.k8s.io"
 	case Patch:
@@ -263,6 +263,11 @@ func (o *Op) Reaches() bool {
 		return false
 	}
 	return true
+}
+
+// EndsPods reports whether a change ends pods besides its object, with what they own: those on a node, or those of a workload.
+func (o *Op) EndsPods() bool {
+	return o.Verb == Taint || o.Verb == Restart || o.Verb == Scale && o.Replicas.Wanted < o.Replicas.Current
 }
 
 // Before reports whether a patch has to come before another one of the same object, if both are made as they are: it

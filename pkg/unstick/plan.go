@@ -39,8 +39,8 @@ type Look struct {
 	falls graph.Set
 	// leave are those of leaving.
 	leave []graph.Node
-	// evicted are the pods that a taint of their node has deleted, by the node.
-	evicted map[string][]graph.Node
+	// ended are what goes with the pods that a change of an object ends, by that, and the pods that a taint evicts.
+	ended map[types.UID][]graph.Node
 }
 
 // Stake is a volume with a reclaim policy that destroys its data: of a claim that is being deleted, is in a namespace that is, or is

@@ -3,17 +3,13 @@
 package unstick
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/klog/v2"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -59,13 +55,13 @@ func claimsIn(places sets.Set[string]) []graph.Part {
 // partsOf are those of a way out of a cause. What waits for the same may be of any type.
 func (l *Look) partsOf(c *explain.Cause, way []*explain.Remedy) []graph.Part {
 	if !l.reaches(way) {
-		return claimsIn(l.placesOf(c))
+		return claimsIn(l.placesOf(c).Union(shrunk(way)))
 	}
 	parts, types := claimsIn(sets.New("")), l.waiting(c).types
 	for t := range types {
 		parts = append(parts, graph.Part{Resource: t})
 	}
-	evicts := slices.ContainsFunc(way, taints)
+	evicts := slices.ContainsFunc(way, func(r *explain.Remedy) bool { return r.Operation != nil && r.Operation.Verb == remedy.Taint })
 	if evicts {
 		parts = append(parts, graph.Part{Resource: evidence.Pods.GroupResource()})
 	}
@@ -73,47 +69,6 @@ func (l *Look) partsOf(c *explain.Cause, way []*explain.Remedy) []graph.Part {
 		parts = append(parts, graph.Part{})
 	}
 	return parts
-}
-
-// taints reports whether a way out puts a taint on a node.
-func taints(r *explain.Remedy) bool { return r.Operation != nil && r.Operation.Verb == remedy.Taint }
-
-// findEvicted finds out which pods a taint has deleted that a way out puts on their node: those that do not tolerate it for good
-// (pkg/controller/tainteviction), and those that are being deleted already (pkg/controller/podgc, gcTerminating). What cannot be read is Unlisted.
-func (l *Look) findEvicted(ctx context.Context, cluster evidence.Cluster) {
-	nodes, unread := map[string]remedy.NodeTaint{}, false
-	for _, c := range l.Report.Causes {
-		for i := range c.Remedies {
-			if r := &c.Remedies[i]; c.Verdict == explain.Stuck && taints(r) {
-				nodes[r.Operation.Object.Name] = remedy.ParseTaint(r.Operation.Value)
-			}
-		}
-	}
-	if len(nodes) == 0 {
-		return
-	}
-	err := cluster.EachTyped(ctx, evidence.Pods, "Pod", "", func() { l.evicted, unread = map[string][]graph.Node{}, false }, func(o runtime.Object) error {
-		pod, is := o.(*corev1.Pod)
-		if !is {
-			unread = true
-		} else if taint, tainted := nodes[pod.Spec.NodeName]; tainted && (pod.DeletionTimestamp != nil || !tolerates(pod, taint)) {
-			n, known := l.Graph.Node(pod.UID)
-			if unread = unread || !known; known {
-				l.evicted[pod.Spec.NodeName] = append(l.evicted[pod.Spec.NodeName], n)
-			}
-		}
-		return nil
-	})
-	if unread || err != nil {
-		l.Unlisted = append(l.Unlisted, graph.Part{Resource: evidence.Pods.GroupResource()})
-	}
-}
-
-// tolerates reports whether a pod tolerates a taint for good: the first of its tolerations that matches decides.
-func tolerates(pod *corev1.Pod, taint remedy.NodeTaint) bool {
-	of := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)}
-	at := slices.IndexFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Logger{}, &of, false) })
-	return at >= 0 && pod.Spec.Tolerations[at].TolerationSeconds == nil
 }
 
 // unlisted reports whether a part could not be listed. Types that the API server cannot list because it fails at them are no part of everything: it
@@ -210,11 +165,8 @@ func garbage(n graph.Node) bool {
 }
 
 // lets are the objects that a way out may free, or deletes, besides those that a cause blocks, and the content of the namespaces that were asked for:
-// what is being deleted, or in a namespace that is, and waits for the same, and the pods that are evicted.
+// what is being deleted, or in a namespace that is, and waits for the same, and what goes with the pods that it ends.
 func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
-	if !l.reaches(way) {
-		return nil
-	}
 	w, frees, asked := l.waiting(c), graph.NewSet(l.frees(c, way)...), sets.New[string]()
 	for _, id := range l.left() {
 		if id.Resource.IsNamespace() {
@@ -223,11 +175,14 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 	}
 	var all []graph.Node
 	for _, r := range way {
-		if taints(r) {
-			all = append(all, l.evicted[r.Operation.Object.Name]...)
+		if endsPods(r) {
+			all = append(all, l.ended[r.Operation.Object.UID]...)
 		}
 	}
 	all = slices.DeleteFunc(all, func(n graph.Node) bool { return asked.Has(n.Namespace()) })
+	if !l.reaches(way) {
+		return l.withDependents(all, frees)
+	}
 	for _, n := range l.leaving() {
 		if frees.Has(n) || asked.Has(n.Namespace()) || !n.BeingDeleted() && c.Waits == nil {
 			continue

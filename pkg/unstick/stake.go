@@ -20,12 +20,12 @@ import (
 )
 
 // FindStakes finds out which data goes when what is being deleted is freed: that of claims which are being deleted, or are in a namespace
-// that is, of claims that the garbage collector deletes after their owners, and after pods that are evicted; and that on volumes which wait to be
+// that is, of claims that the garbage collector deletes after their owners, and after pods that end; and that on volumes which wait to be
 // reclaimed, where a driver may be started, or what refuses that be passed. The claims are those of the graph, which has those of the Parts with
 // their owners. What could not be read is among the stakes without a volume, or Unlisted.
 func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	l.Unlisted = slices.DeleteFunc(l.Parts(), func(p graph.Part) bool { return !l.unlisted(p) })
-	l.findEvicted(ctx, cluster)
+	l.findEnded(ctx, cluster)
 	claims := l.claims()
 	starts := slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool {
 		return c.Verdict == explain.Stuck && (l.stores(c) || c.Waits != nil)
@@ -135,8 +135,8 @@ func (l *Look) claims() map[types.UID]Stake {
 	after.spread()
 	l.falls, unread.within = after.set, &after.set
 	unread.spread()
-	evicted := fall{set: graph.NewSet(slices.Concat(slices.Collect(maps.Values(l.evicted))...)...)}
-	evicted.spread()
+	with := fall{set: graph.NewSet(slices.Concat(slices.Collect(maps.Values(l.ended))...)...)}
+	with.spread()
 	all, places, ending := map[types.UID]Stake{}, l.places(), l.ending()
 	for n := range l.Graph.Nodes() {
 		if n.Virtual() || n.Resource().GroupResource() != evidence.Claims.GroupResource() {
@@ -146,7 +146,7 @@ func (l *Look) claims() map[types.UID]Stake {
 		near := places.Has(n.Namespace())
 		s := Stake{Namespace: n.Namespace(), claim: n}
 		s.ends, s.open = is || !known && near || ended.Has(n.UID()), unread.set.Has(n) || !known && !near
-		if s.ends || s.open || after.set.Has(n) || evicted.set.Has(n) {
+		if s.ends || s.open || after.set.Has(n) || with.set.Has(n) {
 			all[n.UID()] = s
 		}
 	}
@@ -199,8 +199,12 @@ func (f *fall) takes(d, owner graph.Node) bool {
 func (l *Look) places() sets.Set[string] {
 	all := sets.New[string]()
 	for _, c := range l.Report.Causes {
-		if c.Verdict == explain.Stuck {
-			all = all.Union(l.placesOf(c))
+		if c.Verdict != explain.Stuck {
+			continue
+		}
+		all = all.Union(l.placesOf(c))
+		for i := range c.Remedies {
+			all = all.Union(shrunk([]*explain.Remedy{&c.Remedies[i]}))
 		}
 	}
 	for i := range l.Pending {

@@ -3,6 +3,7 @@
 package unstick_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ type volumes struct {
 	graph *graph.Graph
 	text  string
 	pods  []*corev1.Pod
+	set   map[string]any
 	err   error
 }
 
@@ -96,7 +98,7 @@ var kinds = map[string]*graph.Resource{
 	"root":  {GroupVersionResource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "roots"}, Kind: "Root"},
 }
 
-// owned reads a world: each word is an object "KIND", "KIND!" that is being deleted ("KIND%" with another finalizer), with ">OWNER" ("KIND+" with another of the same domain), with ">OWNER" for each owner; "t:" before it is for
+// owned reads a world: each word is an object "KIND", "KIND=NAME", "KIND!" that is being deleted ("KIND%" with another finalizer), with ">OWNER" ("KIND+" with another of the same domain), with ">OWNER" for each owner; "t:" before it is for
 // another namespace than s. The first is stuck. Of types in unlisted nothing was read, and nothing outside of s of those with a colon; those with "!" are forbidden.
 func owned(text string, unlisted ...string) *unstick.Look {
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -125,7 +127,8 @@ func owned(text string, unlisted ...string) *unstick.Look {
 		name, other := strings.CutSuffix(name, "%")
 		name, domain := strings.CutSuffix(name, "+")
 		name, elsewhere := strings.CutPrefix(name, "t:")
-		o := graph.Object{Resource: kinds[strings.TrimRight(name, "2")], Name: name, UID: types.UID("uid-" + name)}
+		name, called, _ := strings.Cut(name, "=")
+		o := graph.Object{Resource: kinds[strings.TrimRight(name, "2")], Name: cmp.Or(called, name), UID: types.UID("uid-" + name)}
 		if o.Resource.Namespaced {
 			o.Namespace = "s"
 		}
@@ -345,6 +348,65 @@ func TestEvicted(t *testing.T) {
 		got := describe(choice) + fmt.Sprint(" ", choice.Writes[0].Lets)
 		if choice.Unsure {
 			got += " unsure"
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func (v volumes) Read(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error) {
+	return &unstructured.Unstructured{Object: v.set}, v.err
+}
+
+// A workload that is made smaller, or anew, deletes the claims that its pods own, and those that a StatefulSet deletes with them: they are named,
+// and their data is kept first. Where the StatefulSet or the claims could not be read, that is not known.
+func TestEnded(t *testing.T) {
+	smaller, anew := remedy.Replicas{Current: 3, Wanted: 1}, remedy.Replicas{}
+	set := func(retention, template string) map[string]any {
+		return map[string]any{"metadata": map[string]any{"name": "set"}, "spec": map[string]any{
+			"persistentVolumeClaimRetentionPolicy": map[string]any{"whenScaled": retention},
+			"volumeClaimTemplates":                 []any{map[string]any{"metadata": map[string]any{"name": template}}},
+		}}
+	}
+	const kept, none = "1: volume disruptive, then scale it [PersistentVolumeClaim/t/claim]", "1: set disruptive []"
+	for name, test := range map[string]struct {
+		world string
+		to    remedy.Replicas
+		set   map[string]any
+		but   []string
+		err   error
+		want  string
+	}{
+		"of its pod":                    {world: "cr! t:set t:pod>set t:claim>pod", to: smaller, want: kept},
+		"of its pod, which is new":      {world: "cr! t:set t:pod>set t:claim>pod", to: anew, want: "1: volume disruptive, then scale it [ConfigMap/t/cm PersistentVolumeClaim/t/claim]"},
+		"of a pod of another":           {world: "cr! t:set t:pod t:claim>pod", to: smaller, want: none},
+		"kept by another":               {world: "cr! t:set t:cm t:pod>set t:claim>pod>cm", to: smaller, want: none},
+		"its own":                       {world: "cr! t:set t:claim>set", to: smaller, want: none},
+		"that it deletes":               {world: "cr! t:set t:claim=c-set-1", set: set("Delete", "c"), to: smaller, want: "1: volume disruptive, then scale it [PersistentVolumeClaim/t/c-set-1]"},
+		"that it keeps":                 {world: "cr! t:set t:claim=c-set-1", set: set("Retain", "c"), to: smaller, want: none},
+		"of another template":           {world: "cr! t:set t:claim=c-set-1", set: set("Delete", "other"), to: smaller, want: none},
+		"of a pod that stays":           {world: "cr! t:set t:claim=c-set-1", set: set("Delete", "c"), to: remedy.Replicas{Current: 3, Wanted: 2}, want: none},
+		"of a namesake":                 {world: "cr! t:set claim=c-set-1", set: set("Delete", "c"), to: smaller, want: none},
+		"it is not read":                {world: "cr! t:set", to: smaller, err: errors.New("no"), want: "NotAllowed"},
+		"the claims are not read there": {world: "cr! t:set", to: smaller, but: []string{"t:claim"}, want: "NotAllowed"},
+	} {
+		world := test.world
+		if test.to == anew {
+			world += " t:cm>pod"
+		}
+		l := owned(world, test.but...)
+		workload, _ := l.Graph.Node("uid-set")
+		op := remedy.ScaleOf(workload.Identity(), test.to)
+		if test.to == anew {
+			op = remedy.Op{Verb: remedy.Restart, Object: workload.Identity()}
+		}
+		l.Report.Causes[0].Remedies = []explain.Remedy{{Risk: explain.Disruptive, Effect: say.Plain("scale it"), Action: explain.Action{Operation: &op}}}
+		l.FindStakes(t.Context(), volumes{graph: l.Graph, set: test.set, err: test.err})
+		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Disruptive}).Choices[0]
+		got := string(choice.Reason)
+		if len(choice.Writes) > 0 {
+			got = describe(choice) + fmt.Sprint(" ", choice.Writes[0].Lets)
 		}
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)

@@ -212,17 +212,30 @@ func (a *Asker) PolicyAsked(policy, binding *unstructured.Unstructured, operatio
 	return func(n graph.Node) bool { return byPolicy(n) && byBinding(n) }
 }
 
+// PolicyCovers reports whether a policy is asked about an operation on objects of any type, or its rules cannot be read.
+func PolicyCovers(policy *unstructured.Unstructured, operation string) bool {
+	var m criteria
+	fields, _, _ := unstructured.NestedMap(policy.Object, "spec", "matchConstraints")
+	if !evidence.Decode(&unstructured.Unstructured{Object: fields}, &m) {
+		return true
+	}
+	return (&Webhook{Spec: Spec{Rules: m.ResourceRules}}).Asked(operation)
+}
+
+// criteria are what a policy or its binding matches.
+type criteria struct {
+	ResourceRules     []admissionRule       `json:"resourceRules"`
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
+	ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
+}
+
 // constrained returns what reports whether an operation on an object meets the match criteria
 // in a field of the spec. A binding without criteria or rules is met by all.
 func (a *Asker) constrained(o *unstructured.Unstructured, field, operation string) func(graph.Node) bool {
-	var m struct {
-		ResourceRules     []admissionRule       `json:"resourceRules"`
-		NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
-		ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
-	}
-	criteria, found, _ := unstructured.NestedMap(o.Object, "spec", field)
+	var m criteria
+	fields, found, _ := unstructured.NestedMap(o.Object, "spec", field)
 	ofBinding := field == "matchResources"
-	if !found || !evidence.Decode(&unstructured.Unstructured{Object: criteria}, &m) {
+	if !found || !evidence.Decode(&unstructured.Unstructured{Object: fields}, &m) {
 		return func(graph.Node) bool { return ofBinding }
 	}
 	if len(m.ResourceRules) == 0 && ofBinding {

@@ -18,7 +18,7 @@ import (
 // workloadKinds are the types of which a controller usually is one.
 var workloadKinds = [...]graph.Resource{
 	{GroupVersionResource: deployments, Kind: "Deployment", Namespaced: true},
-	{GroupVersionResource: statefulSets, Kind: "StatefulSet", Namespaced: true},
+	{GroupVersionResource: evidence.StatefulSets, Kind: "StatefulSet", Namespaced: true},
 	{GroupVersionResource: daemonSets, Kind: "DaemonSet", Namespaced: true},
 }
 

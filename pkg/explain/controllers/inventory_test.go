@@ -24,8 +24,8 @@ type lister struct {
 }
 
 var listed = map[schema.GroupVersionResource]runtime.Object{
-	deployments:  &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "listed-deployment"}},
-	statefulSets: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "listed-statefulset"}},
+	deployments:           &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "listed-deployment"}},
+	evidence.StatefulSets: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "listed-statefulset"}},
 }
 
 // EachTyped implements evidence.Cluster.

@@ -5,6 +5,7 @@ package evidence
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,13 +40,43 @@ func ProtectsClaim(pod *unstructured.Unstructured, claim *graph.Object) bool {
 // IsTemplateClaim reports whether a name is that of a claim that a StatefulSet makes from one of its templates
 // (pkg/controller/statefulset/stateful_set_utils.go, getPersistentVolumeClaimName).
 func IsTemplateClaim(set *unstructured.Unstructured, name string) bool {
+	return ordinalOf(set, name) >= 0
+}
+
+// ordinalOf is the ordinal of the pod of a StatefulSet whose claim has the name, -1 for no claim of its templates.
+func ordinalOf(set *unstructured.Unstructured, name string) int64 {
 	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
-	return slices.ContainsFunc(templates, func(each any) bool {
+	for _, each := range templates {
 		template, _ := each.(map[string]any)
 		base, _, _ := unstructured.NestedString(template, "metadata", "name")
-		ordinal, is := strings.CutPrefix(name, base+"-"+set.GetName()+"-")
-		return is && ordinal != "" && strings.Trim(ordinal, "0123456789") == ""
+		digits, is := strings.CutPrefix(name, base+"-"+set.GetName()+"-")
+		if ordinal, err := strconv.ParseUint(digits, 10, 31); is && err == nil {
+			return int64(ordinal)
+		}
+	}
+	return -1
+}
+
+// DeletesScaled reports whether a StatefulSet deletes the claims of the pods that it ends when it is made smaller.
+func DeletesScaled(set *unstructured.Unstructured) bool {
+	return Nested(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete"
+}
+
+// EndsClaims reports whether claims go when a workload is made smaller: those of ephemeral volumes with its pods, and those that a
+// StatefulSet deletes.
+func EndsClaims(workload *unstructured.Unstructured) bool {
+	volumes, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "volumes")
+	return DeletesScaled(workload) || slices.ContainsFunc(volumes, func(v any) bool {
+		volume, _ := v.(map[string]any)
+		return volume["ephemeral"] != nil
 	})
+}
+
+// ScalesAway reports whether a StatefulSet deletes a claim when it is made so small
+// (pkg/controller/statefulset/stateful_set_utils.go, updateClaimOwnerRefForSetAndPod).
+func ScalesAway(set *unstructured.Unstructured, replicas int64, claim string) bool {
+	start, _, _ := unstructured.NestedInt64(set.Object, "spec", "ordinals", "start")
+	return DeletesScaled(set) && ordinalOf(set, claim) >= start+replicas
 }
 
 func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {

@@ -27,6 +27,7 @@ var (
 	Namespaces          = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	Volumes             = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
 	Claims              = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	StatefulSets        = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 	Leases              = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	APIServices         = graph.APIServices
 	ServiceAccounts     = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}

@@ -19,9 +19,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // The finalizer foregroundDeletion: garbagecollector.go, processDeletingDependentsItem and attemptToDeleteItem.
@@ -152,11 +152,11 @@ func remadeDependents(f *rules.Facts, n graph.Node, blocking []graph.Node) *find
 	if named && persists(n, late, f.Now) {
 		c.Verdict = finding.Stuck
 	}
-	stop := finding.Way{Effect: say.Of(StopController, maker.ID()), Risk: finding.Disruptive, Temporary: true}
-	if replicas := int64(maker.Replicas); replicas > 0 {
-		op, back := remedy.ScaleOf(maker.ID(), remedy.Replicas{Current: replicas}), remedy.ScaleOf(maker.ID(), remedy.Replicas{Wanted: replicas})
-		op.Back, stop.Op = &back, &op
+	stop := finding.Way{Risk: finding.Disruptive}
+	if node, known := f.Graph.Node(maker.ID().UID); known && maker.Replicas > 0 {
+		stop = pod.ScaleDown(f.Reader, node, say.Text{})
 	}
+	stop.Effect, stop.Temporary = say.Of(StopController, maker.ID()), stop.Op == nil || stop.Op.Back != nil
 	c.Ways = append(c.Ways, stop)
 	return c
 }

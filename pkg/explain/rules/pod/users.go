@@ -104,7 +104,7 @@ func ScaleDown(r *evidence.Reader, maker graph.Node, afterAll say.Text) finding.
 	}
 	op := remedy.ScaleOf(id, remedy.Replicas{Current: replicas})
 	way := finding.Does(op, ScaleToZero, id, afterAll)
-	if evidence.Nested(full, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete" {
+	if evidence.DeletesScaled(full) {
 		way.Loss = []remedy.Loss{{Kind: remedy.LosesData, Unsure: true, What: say.Of(LostClaims)}}
 	} else {
 		back := remedy.ScaleOf(id, remedy.Replicas{Wanted: replicas})

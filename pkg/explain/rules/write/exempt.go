@@ -49,7 +49,8 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.
 	if len(hooks) > 1 {
 		what = Webhooks
 	}
-	exemption(f, c, n, keyOf(h), what, len(hooks), func(condition any) remedy.Op {
+	deletes := slices.ContainsFunc(hooks, func(h *admission.Webhook) bool { return h.Asked("DELETE") })
+	exemption(f, c, n, exempted{keyOf(h), what, len(hooks), deletes}, func(condition any) remedy.Op {
 		var steps []remedy.Step
 		for _, h := range hooks {
 			at, test := entry(h)
@@ -66,8 +67,9 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 	if err != nil {
 		return
 	}
-	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
+	at, denies := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding), true
 	if policy, err := f.Get(evidence.AdmissionPolicies, "", evidence.Nested(binding, "spec", "policyName")); err == nil {
+		denies = admission.PolicyCovers(policy, "DELETE")
 		deletes, updates := f.Asker.PolicyAsked(policy, binding, "DELETE"), f.Asker.PolicyAsked(policy, binding, "UPDATE")
 		c.Waits = func(m graph.Node) bool {
 			return removed(m, func(operation string) bool {
@@ -81,7 +83,7 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 		c.Put(way)
 		return
 	}
-	exemption(f, c, n, name, Policy, 0, func(condition any) remedy.Op {
+	exemption(f, c, n, exempted{name, Policy, 0, denies}, func(condition any) remedy.Op {
 		step := adding(binding, "/spec/matchResources/namespaceSelector/matchExpressions/-", condition)
 		// What the API server would add to it is stated, so that the undo finds what was added
 		// (kubernetes/pkg/apis/admissionregistration/v1/defaults.go, SetDefaults_MatchResources).
@@ -92,11 +94,19 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 	})
 }
 
-// exemption adds the object's namespace, if it has or is one, to those that a way out exempts from what has the key, which may be so many webhooks.
-// One change is for all of them, whatever the causes: each is made for the object as it was read, and a second would undo
+// exempted is what a way out exempts namespaces from: so many webhooks, or a policy, by a key. deletes: it is asked about deletions.
+type exempted struct {
+	key      string
+	what     say.Word
+	webhooks int
+	deletes  bool
+}
+
+// exemption adds the object's namespace, if it has or is one, to those that a way out exempts. In one that is not being deleted, deletions that
+// controllers try again and again pass with it, and which these are nobody knows. One change is for all of them, whatever the causes: each is made for the object as it was read, and a second would undo
 // what the first has done. Nothing is exempted for other objects: webhooks and policies are asked about those whatever the namespaces.
-func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from say.Word, webhooks int, op func(condition any) remedy.Op) {
-	e, namespace := f.Exemptions[key], n.Identity().Place()
+func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, from exempted, op func(condition any) remedy.Op) {
+	e, namespace := f.Exemptions[from.key], n.Identity().Place()
 	if namespace == "" {
 		return
 	}
@@ -104,7 +114,7 @@ func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from 
 	if more {
 		e.Namespaces = slices.Sorted(slices.Values(append(slices.Clip(e.Namespaces), namespace)))
 	}
-	if more || e.Webhooks != webhooks {
+	if more || e.Webhooks != from.webhooks {
 		effect, in := ExemptOne, InThatOne
 		if len(e.Namespaces) > 1 {
 			effect, in = ExemptAll, InThose
@@ -114,10 +124,13 @@ func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from 
 		if more := len(e.Namespaces) - mostExempted; more > 0 {
 			names = fmt.Sprintf(AndMore, names, more)
 		}
-		e.Webhooks, e.Way = webhooks, finding.Does(change, effect, names, from)
-		e.Way.Slot, e.Way.Temporary, e.Way.In = "exempt "+key, true, e.Namespaces
-		e.Way.Loss = finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, from, in)
-		f.Exemptions[key] = e
+		e.Webhooks, e.Way = from.webhooks, finding.Does(change, effect, names, from.what)
+		e.Way.Slot, e.Way.Temporary, e.Way.In = "exempt "+from.key, true, e.Namespaces
+		e.Way.Loss = finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, from.what, in)
+		if from.deletes && slices.ContainsFunc(e.Namespaces, func(name string) bool { return !f.Ending(name) }) {
+			e.Way.Risk, e.Way.Loss = finding.Dangerous, finding.Lost(remedy.Unguards, graph.Identity{}, UnguardedLive, from.what, in)
+		}
+		f.Exemptions[from.key] = e
 	}
 	c.Put(e.Way)
 }

@@ -49,14 +49,16 @@ const (
 	AndMore      say.Word = "%s and %d more"
 	Unguarded    say.Word = "nothing is checked by the %s %s"
 	UnguardedAll say.Word = Unguarded + ", in any namespace: whatever controllers wait to do passes, deletions included"
-	Webhook      say.Word = "webhook"
-	Webhooks     say.Word = "webhooks"
-	Policy       say.Word = "policy"
-	FromNowOn    say.Word = "any more"
-	WhileItIs    say.Word = "while it is unreachable"
-	WhileTheyAre say.Word = "while they are unreachable"
-	InThatOne    say.Word = "any more in that namespace"
-	InThose      say.Word = "any more in those namespaces"
+	// UnguardedLive is of a namespace that is not being deleted.
+	UnguardedLive say.Word = Unguarded + ": whatever controllers wait to delete there is deleted"
+	Webhook       say.Word = "webhook"
+	Webhooks      say.Word = "webhooks"
+	Policy        say.Word = "policy"
+	FromNowOn     say.Word = "any more"
+	WhileItIs     say.Word = "while it is unreachable"
+	WhileTheyAre  say.Word = "while they are unreachable"
+	InThatOne     say.Word = "any more in that namespace"
+	InThose       say.Word = "any more in those namespaces"
 )
 
 // ValidatingAdmissionPolicies that reject a write.
