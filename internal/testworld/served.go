@@ -97,4 +97,8 @@ external-secrets.io/v1                  ClusterSecretStore               cluster
 external-secrets.io/v1                  ExternalSecret                   externalsecrets                   namespaced
 cache.acme.test/v1                      Cache                            caches                            namespaced
 cluster.karmada.io/v1alpha1             Cluster                          clusters                          cluster
+services.cloud.sap.com/v1               ServiceInstance                  serviceinstances                  namespaced
+services.cloud.sap.com/v1               ServiceBinding                   servicebindings                   namespaced
+atlas.mongodb.com/v1                    AtlasProject                     atlasprojects                     namespaced
+atlas.mongodb.com/v1                    AtlasDatabaseUser                atlasdatabaseusers                namespaced
 `

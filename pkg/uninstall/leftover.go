@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/mention"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -231,7 +232,7 @@ func (j *judging) mentioned() {
 			continue
 		}
 		for _, u := range found.of[c.Object] {
-			if u.certain {
+			if u.sure >= mention.Near { // otherwise it may be the name of something else
 				c.hold(UsedBy, u.by.String(), u.by.UID)
 			} else {
 				c.hold(NamedBy, namedIn(u.by, u.at), u.by.UID)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/mention"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -24,11 +25,12 @@ var derived = sets.New(
 
 // use is an object that names another, or may.
 type use struct {
-	by graph.Identity
-	mention
+	by   graph.Identity
+	at   string
+	sure mention.Sure
 }
 
-// users are objects that name others: of each, the certain first, and what could not be read that may name it.
+// users are objects that name others: of each, the surest first, and what could not be read that may name it.
 type users struct {
 	of     map[graph.Identity][]use
 	unread map[graph.Identity]string
@@ -65,44 +67,35 @@ func (w *World) usersOf(ids []graph.Identity) users {
 		}
 	}
 	for _, all := range found.of {
-		slices.SortFunc(all, func(a, b use) int { return cmp.Or(compareTrue(a.certain, b.certain), a.by.Compare(b.by)) })
+		slices.SortFunc(all, func(a, b use) int { return cmp.Or(cmp.Compare(b.sure, a.sure), a.by.Compare(b.by)) })
 	}
 	return found
 }
 
-// compareTrue has what is true come first.
-func compareTrue(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
-}
-
 // naming adds the objects of a type, in a namespace or everywhere, that name one of the identities. Pods that have ended name nothing.
 func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []graph.Identity) {
-	var names []string
+	var texts []string
+	var targets []*mention.Target
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id graph.Identity) bool { // roles and groups are named by bindings alone
 		roles := id.Resource.Group == evidence.ClusterRoleBindings.Group || id.Resource.IsNamespace() // by the group of its accounts
 		return roles && r.Group != evidence.ClusterRoleBindings.Group
 	})
 	for _, id := range ids {
-		names = append(names, id.Name)
+		texts, targets = append(texts, id.Name), append(targets, mention.To(id))
 	}
-	if len(names) == 0 {
+	if len(texts) == 0 {
 		return
 	}
 	var uses map[graph.Identity][]use
-	known := keys{}
-	err := w.Evidence.EachNaming(r.GroupVersionResource, namespace, names, func() { uses = map[graph.Identity][]use{} }, func(o *unstructured.Unstructured) {
+	var reader mention.Reader
+	err := w.Evidence.EachNaming(r.GroupVersionResource, namespace, texts, func() { uses = map[graph.Identity][]use{} }, func(o *unstructured.Unstructured) {
 		if r.IsPod() && evidence.PodEnded(o) {
 			return
 		}
-		for _, id := range ids {
-			if m := known.mentionOf(o, &id); m.at != "" {
-				uses[id] = append(uses[id], use{evidence.IdentityOf(r.GroupVersionResource, r.Kind, o), m})
+		all := slices.Collect(reader.In(o))
+		for _, t := range targets {
+			if n, sure := t.Surest(slices.Values(all)); sure > mention.No {
+				uses[t.Identity] = append(uses[t.Identity], use{evidence.IdentityOf(r.GroupVersionResource, r.Kind, o), n.Path(), sure})
 			}
 		}
 	})
@@ -131,7 +124,7 @@ func (u *users) add(of graph.Identity, by use, makers []graph.Identity) {
 	switch {
 	case at < 0:
 		u.of[of] = append(u.of[of], by)
-	case by.certain && !u.of[of][at].certain:
+	case by.sure > u.of[of][at].sure:
 		u.of[of][at] = by
 	}
 }

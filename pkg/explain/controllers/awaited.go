@@ -3,10 +3,10 @@
 package controllers
 
 import (
-	"strings"
-	"unicode"
+	"slices"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/mention"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -19,16 +19,11 @@ func (f *references) Awaited(n graph.Node, message string) []graph.Node {
 	if n.Namespace() == "" || !waitingText().MatchString(message) {
 		return nil
 	}
-	words := map[string]bool{}
-	for _, word := range strings.FieldsFunc(message, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '.'
-	}) {
-		words[strings.Trim(word, ".")] = true
-	}
+	says := func(word string) bool { return mention.Has(message, word) }
 	var awaited []graph.Node
 	for _, m := range f.evidence.In(n.Namespace()) {
 		r := m.Resource()
-		if m.UID() != n.UID() && r.Group == n.Resource().Group && words[m.Name()] && (words[r.Kind] || words[r.Kind+"s"] || words[r.Resource]) {
+		if m.UID() != n.UID() && r.Group == n.Resource().Group && mention.Has(message, m.Name()) && slices.ContainsFunc([]string{r.Kind, r.Kind + "s", r.Resource}, says) {
 			awaited = append(awaited, m)
 		}
 	}

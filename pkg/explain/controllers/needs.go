@@ -5,6 +5,7 @@ package controllers
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -22,53 +23,18 @@ func (f *Finder) Mounts(l *Workload) []string {
 	if err != nil {
 		return nil
 	}
-	spec, _, _ := unstructured.NestedMap(whole.Object, "spec", "template", "spec")
+	template := "spec.template.spec."
 	if l.IsPod() {
-		spec, _, _ = unstructured.NestedMap(whole.Object, "spec")
+		template = "spec."
 	}
-	var names []string
-	note := func(kind, name string, optional bool) {
-		if full := kind + "/" + l.namespace + "/" + name; name != "" && !optional && !slices.Contains(names, full) {
-			names = append(names, full)
+	var mounts []string
+	for n := range f.mentions.In(whole) {
+		full := n.Kind + "/" + l.namespace + "/" + n.Text
+		if (n.Kind == "Secret" || n.Kind == "ConfigMap") && !n.Optional && strings.HasPrefix(n.Field(), template) && !slices.Contains(mounts, full) {
+			mounts = append(mounts, full)
 		}
 	}
-	volumes, _, _ := unstructured.NestedSlice(spec, "volumes")
-	for _, v := range volumes {
-		volume, _ := v.(map[string]any)
-		for _, source := range []struct{ kind, field, name string }{{"Secret", "secret", "secretName"}, {"ConfigMap", "configMap", "name"}} {
-			name, _, _ := unstructured.NestedString(volume, source.field, source.name)
-			optional, _, _ := unstructured.NestedBool(volume, source.field, "optional")
-			note(source.kind, name, optional)
-		}
-	}
-	containers, _, _ := unstructured.NestedSlice(spec, "containers")
-	for _, c := range containers {
-		container, _ := c.(map[string]any)
-		environmentOf(container, note)
-	}
-	return names
-}
-
-// environmentOf notes what the environment of a container is taken from.
-func environmentOf(container map[string]any, note func(kind, name string, optional bool)) {
-	whole, _, _ := unstructured.NestedSlice(container, "envFrom")
-	for _, f := range whole {
-		from, _ := f.(map[string]any)
-		for kind, field := range map[string]string{"Secret": "secretRef", "ConfigMap": "configMapRef"} {
-			name, _, _ := unstructured.NestedString(from, field, "name")
-			optional, _, _ := unstructured.NestedBool(from, field, "optional")
-			note(kind, name, optional)
-		}
-	}
-	single, _, _ := unstructured.NestedSlice(container, "env")
-	for _, e := range single {
-		variable, _ := e.(map[string]any)
-		for kind, field := range map[string]string{"Secret": "secretKeyRef", "ConfigMap": "configMapKeyRef"} {
-			name, _, _ := unstructured.NestedString(variable, "valueFrom", field, "name")
-			optional, _, _ := unstructured.NestedBool(variable, "valueFrom", field, "optional")
-			note(kind, name, optional)
-		}
-	}
+	return mounts
 }
 
 // Doubts says what could not be read of that which lets a workload, which works, change an

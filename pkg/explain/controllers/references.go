@@ -3,9 +3,7 @@
 package controllers
 
 import (
-	"fmt"
-	"iter"
-	"maps"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,124 +13,70 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/mention"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // What specs and messages name: objects that a controller needs, and objects that use
 // another.
 
-// named is an object that a spec names.
-type named struct {
-	// path is where it does.
-	path string
-	// kind is stated, or what the name of the field says; group is empty if it is not
-	// stated.
-	kind, group string
-	// stated: the field says that it is a reference, and not only a name.
-	stated          bool
-	namespace, name string
-}
-
-// namesIn returns the objects that a spec names: maps with a name whose kind stands
-// beside it or in the name of the field, as in secretStoreRef, and fields like
-// gatewayClassName.
-func namesIn(path, key string, value any) []named {
-	var all []named
-	switch v := value.(type) {
-	case map[string]any:
-		if n, ok := referenceOf(path, key, v); ok {
-			return []named{n}
-		}
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			all = append(all, namesIn(path+"."+key, key, v[key])...)
-		}
-	case []any:
-		for i := range v {
-			all = append(all, namesIn(fmt.Sprintf("%s[%d]", path, i), key, v[i])...)
-		}
-	case string:
-		if kind, ok := strings.CutSuffix(key, "Name"); ok && v != "" && kind != "" {
-			all = append(all, named{path: path, kind: capital(kind), name: v})
-		} else if kind := containerIn(key); kind != "" && v != "" {
-			all = append(all, named{path: path, kind: kind, name: v, stated: true})
-		}
-	}
-	return all
-}
-
-// containerIn returns the kind of what holds data for an object, if the name of a field ends with it, as githubConfigSecret
-// does; empty otherwise.
-func containerIn(key string) string {
-	for _, kind := range []string{"Secret", "ConfigMap"} {
-		if before, ends := strings.CutSuffix(key, kind); ends && before != "" {
-			return kind
-		}
-	}
-	return ""
-}
-
-var referenceKey = pattern.New(`(Ref|Refs|Reference|References)$`)
-
-// referenceOf takes a map for a reference if it has a name and a kind, its own or that of the
-// field. One that may be missing is none.
-func referenceOf(path, key string, m map[string]any) (named, bool) {
-	n := named{path: path, stated: true, kind: evidence.Text(m["kind"]), name: evidence.Text(m["name"]), namespace: evidence.Text(m["namespace"])}
-	if optional, _ := m["optional"].(bool); optional || n.name == "" {
-		return n, false
-	}
-	if n.group = evidence.Text(m["group"]) + evidence.Text(m["apiGroup"]); n.group == "" {
-		gv, _ := schema.ParseGroupVersion(evidence.Text(m["apiVersion"]))
-		n.group = gv.Group
-	}
-	if bare := referenceKey().ReplaceAllString(key, ""); n.kind == "" && bare != key {
-		n.kind = capital(bare)
-	}
-	return n, n.kind != ""
-}
-
-func capital(s string) string {
-	if s == "" {
-		return ""
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
-
 // references are what objects name, and who names them. It owns how often a GET was made for that.
 type references struct {
 	evidence *evidence.Reader
+	mentions mention.Reader
 	proved   int // the objects of which a GET has proved that they do not exist
 }
 
-// typeOf returns the type of what an object names: of the group that is stated, else of its own,
-// else of the core, else the only one of a class that is called so; false when none of these is served.
-func (f *references) typeOf(n graph.Node, o named) (*graph.Resource, bool) {
-	groups := []string{o.group}
-	if o.group == "" {
-		groups = []string{n.Resource().Group, ""}
-	}
-	for _, group := range groups {
-		for _, r := range f.evidence.Types() {
-			if r.Group == group && r.Kind == o.kind {
-				return r, true
-			}
-		}
-	}
-	var classes []*graph.Resource
+// typeOf returns the type of what an object names, nil when none that is served is it for certain: the nearest that is the only one as near.
+func (f *references) typeOf(n graph.Node, o *mention.Name) (nearest *graph.Resource) {
+	least := anywhere + 1
 	for _, r := range f.evidence.Types() {
-		if o.group == "" && strings.HasSuffix(o.kind, "Class") && r.Kind == o.kind {
-			classes = append(classes, r)
+		switch d := distanceOf(n, r, o); {
+		case d < least:
+			nearest, least = r, d
+		case d == least && d > own && nearest != nil && r.Kind+r.Group != nearest.Kind+nearest.Group:
+			nearest = nil
 		}
 	}
-	if len(classes) != 1 {
-		return nil, false
+	return nearest
+}
+
+// distance is how far the type of what an object names is from its own.
+type distance int
+
+const (
+	// own is the group that is stated, else that of the object; core is Kubernetes' own, and parent that of which the object's is a part.
+	own distance = iota
+	core
+	parent
+	// suffixed is a kind of the object's group that ends with what the field says, as AtlasProject does of projectRef.
+	suffixed
+	anywhere
+)
+
+func distanceOf(n graph.Node, r *graph.Resource, o *mention.Name) distance {
+	group := n.Resource().Group
+	switch refers := o.Sure >= mention.Field || strings.HasSuffix(o.Kind, "Class"); {
+	case o.Kind == "" || !strings.HasSuffix(r.Kind, o.Kind) || o.Group != "" && o.Group != r.Group:
+	case r.Kind != o.Kind && o.Sure == mention.Field && r.Group == group && !graph.BuiltinGroup(group):
+		return suffixed
+	case r.Kind != o.Kind:
+	case o.Group != "" || r.Group == group:
+		return own
+	case r.Group == "":
+		return core
+	case refers && strings.HasSuffix(group, "."+r.Group):
+		return parent
+	case refers:
+		return anywhere
 	}
-	return classes[0], true
+	return anywhere + 1
 }
 
 // refers reports whether what an object names by a field like clusterName is a reference: to a class, or to one of its own API.
-func (o *named) refers(n graph.Node, r *graph.Resource) bool {
+func refers(o *mention.Name, n graph.Node, r *graph.Resource) bool {
 	own := r.Group == n.Resource().Group && !graph.BuiltinGroup(r.Group)
-	return o.stated || own || strings.HasSuffix(o.kind, "Class")
+	return o.Sure >= mention.Field || o.Sure == mention.Called && (own || strings.HasSuffix(o.Kind, "Class"))
 }
 
 // Lack is an object that is named somewhere and provably does not exist.
@@ -141,21 +85,23 @@ type Lack struct {
 	Evidence evidence.Fact
 }
 
-// Lacks returns the objects that the spec of an object refers to and that do not exist.
+// Lacks returns the objects that the spec of an object refers to and that do not exist, those of a product before Kubernetes' own: without its
+// project, a user needs no password.
 func (f *references) Lacks(n graph.Node, full *unstructured.Unstructured) []Lack {
 	var lacks []Lack
 	if _, remote, _ := unstructured.NestedMap(full.Object, "spec", "kubeConfig"); remote { // what it names is in another cluster
 		return nil
 	}
-	for _, o := range namesIn("spec", "spec", full.Object["spec"]) {
-		r, served := f.typeOf(n, o)
-		if !served || !o.refers(n, r) || o.kind == n.Resource().Kind && o.name == n.Name() {
+	for o := range f.mentions.In(full) {
+		r := f.typeOf(n, o)
+		if r == nil || !o.InSpec() || o.Optional || !refers(o, n, r) || o.Kind == n.Resource().Kind && o.Text == n.Name() {
 			continue
 		}
-		if id := identityIn(r, o.namespace, o.name, n); f.isAbsent(id) {
-			lacks = append(lacks, Lack{id, evidence.Field(n, o.path, id.String()+" does not exist")})
+		if id := identityIn(r, o.Namespace, o.Text, n); f.isAbsent(id) {
+			lacks = append(lacks, Lack{id, evidence.Field(n, o.Path(), id.String()+" does not exist")})
 		}
 	}
+	slices.SortStableFunc(lacks, func(a, b Lack) int { return cmp.Compare(b.Object.Resource.Group, a.Object.Resource.Group) })
 	return lacks
 }
 
@@ -247,6 +193,7 @@ func (f *references) UsersOf(n graph.Node, s *Search) (u Usage) {
 	if s.asked++; s.asked > maxUsed {
 		return u
 	}
+	target := mention.To(n.Identity())
 	for _, r := range f.userTypes(n, s) {
 		namespace := n.Namespace() // empty for an object that all namespaces may use
 		mentioning, err := f.evidence.Mentioning(r.GroupVersionResource, namespace, n.Name())
@@ -255,7 +202,7 @@ func (f *references) UsersOf(n graph.Node, s *Search) (u Usage) {
 			continue
 		}
 		for i := range mentioning {
-			if user, uses := f.uses(r, &mentioning[i], n, s); uses {
+			if user, uses := f.uses(r, &mentioning[i], target, s); uses {
 				u.By = append(u.By, user)
 			}
 		}
@@ -316,79 +263,25 @@ func relations(s *Search) []relation {
 	return all
 }
 
-// uses reports whether an object uses n, by a relation of the catalogue or by a reference.
-func (f *references) uses(r *graph.Resource, o *unstructured.Unstructured, n graph.Node, s *Search) (User, bool) {
+// uses reports whether an object uses the target, by a relation of the catalogue or by a reference.
+func (f *references) uses(r *graph.Resource, o *unstructured.Unstructured, t *mention.Target, s *Search) (user User, uses bool) {
 	found := f.evidence.Named(r.GroupResource(), o.GetNamespace(), o.GetName())
 	over, _ := evidence.ConditionOf(o, "Finished") // as a Workload of Kueue, which gives back its quota and keeps the name of its queue
-	if len(found) == 0 || found[0].UID() == n.UID() || over.Status == "True" {
-		return User{}, false
+	if len(found) == 0 || found[0].UID() == t.UID || over.Status == "True" {
+		return user, false
 	}
-	user := User{Node: found[0]}
-	for _, relation := range relations(s) {
-		if relation.resource != r.GroupResource().String() {
-			continue
-		}
-		for path, at := range valuesAt(o.Object, "", strings.Split(relation.field, ".")) {
-			if at.name == n.Name() && at.means(n) {
-				user.Evidence, user.Stated = evidence.Field(user.Node, path, at.name), true
-				return user, true
-			}
-		}
-	}
-	for _, ref := range namesIn("spec", "spec", o.Object["spec"]) {
-		if ref.name == n.Name() && ref.kind != "" && ref.means(n) {
-			user.Evidence = evidence.Field(user.Node, ref.path, ref.kind+" "+ref.name)
+	user.Node = found[0]
+	for n := range f.mentions.In(o) {
+		switch relates := func(known relation) bool { return known == relation{r.GroupResource().String(), n.Field()} }; {
+		case n.Text != t.Name || !t.Means(n):
+		case slices.ContainsFunc(relations(s), relates):
+			user.Evidence, user.Stated = evidence.Field(user.Node, n.Path(), n.Text), true
 			return user, true
+		case !uses && n.InSpec() && t.Named(n) >= mention.Called:
+			user.Evidence, uses = evidence.Field(user.Node, n.Path(), n.Kind+" "+n.Text), true
 		}
 	}
-	return User{}, false
-}
-
-// means reports whether what is stated besides the name is of an object.
-func (o *named) means(n graph.Node) bool {
-	elsewhere := o.namespace != "" && n.Namespace() != "" && o.namespace != n.Namespace()
-	return !elsewhere && (o.kind == "" || o.kind == n.Resource().Kind) && (o.group == "" || o.group == n.Resource().Group)
-}
-
-// NamedAt goes over the names that an object has at a path of fields, with the kind that is stated beside each, empty for none.
-func NamedAt(o *unstructured.Unstructured, path string) iter.Seq2[string, string] {
-	return func(yield func(name, kind string) bool) {
-		for _, at := range valuesAt(o.Object, "", strings.Split(path, ".")) {
-			if !yield(at.name, at.kind) {
-				return
-			}
-		}
-	}
-}
-
-// valuesAt goes over the names at a path of fields, through lists, with the kind and group that stand
-// beside them.
-func valuesAt(value any, path string, fields []string) iter.Seq2[string, named] {
-	return func(yield func(path string, at named) bool) { goOverValues(value, path, fields, yield) }
-}
-
-// goOverValues is valuesAt; it reports whether to go on.
-func goOverValues(value any, path string, fields []string, yield func(path string, at named) bool) bool {
-	switch v := value.(type) {
-	case map[string]any:
-		if len(fields) == 0 {
-			return true
-		}
-		inner := strings.TrimPrefix(path+"."+fields[0], ".")
-		if name, isName := v[fields[0]].(string); isName && len(fields) == 1 {
-			at, _ := referenceOf(inner, fields[0], v)
-			at.name = name
-			return yield(inner, at)
-		}
-		return goOverValues(v[fields[0]], inner, fields[1:], yield)
-	case []any:
-		for i := range v {
-			if !goOverValues(v[i], fmt.Sprintf("%s[%d]", path, i), fields, yield) {
-				return false
-			}
-		}
-	}
-	return true
+	return user, uses
 }
 
 // Waits reports whether the controller of the finalizer waits until others do not use its object

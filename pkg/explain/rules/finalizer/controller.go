@@ -156,33 +156,34 @@ func told(c *finding.Cause, p *controllers.Progress) {
 	}
 }
 
-// lacks adds an object that a controller needs and that does not exist: what its message names,
-// or else what the object's spec refers to. To recreate it comes first, where that is possible. It
-// reports whether there is one.
+// lacks adds the objects that a controller needs and that do not exist: what its message names,
+// or else what the object's spec refers to. To recreate them comes first, where that is possible. It
+// reports whether there are any.
 func (j *judgement) lacks(full *unstructured.Unstructured, c *finding.Cause, message string) bool {
-	var lack *controllers.Lack
-	if full == nil {
-		var again *graph.Node
-		if lack, again = j.Finder.MissingIn(j.n.Node, message); again != nil && c.Verdict == finding.Stuck {
-			c.Verdict, c.Summary = finding.Unknown, c.Summary.And(ExistsAgain, again.Identity())
-		}
-	} else if lacks := j.Finder.Lacks(j.n.Node, full); len(lacks) > 0 {
-		lack = &lacks[0]
-	}
-	if lack == nil {
-		return false
-	}
-	id, way := lack.Object, RecreateNeeded
-	c.Own, j.about = append(c.Own, finding.Facts(lack.Evidence)...), id.String()
+	var lacks []controllers.Lack
 	if full != nil {
-		c.Summary = c.Summary.And(NamesMissing, lack.Evidence.Path, id)
+		lacks = j.Finder.Lacks(j.n.Node, full)
+	} else if lack, again := j.Finder.MissingIn(j.n.Node, message); lack != nil {
+		lacks = []controllers.Lack{*lack}
+	} else if again != nil && c.Verdict == finding.Stuck {
+		c.Verdict, c.Summary = finding.Unknown, c.Summary.And(ExistsAgain, again.Identity())
 	}
-	if id.Namespace != "" && j.Ending(id.Namespace) {
-		way = ReferToAnother
+	for i, lack := range lacks[:min(len(lacks), maxLacks)] {
+		id, way := lack.Object, RecreateNeeded
+		c.Own, j.about = append(c.Own, finding.Facts(lack.Evidence)...), strings.TrimSpace(j.about+" "+id.String())
+		if full != nil {
+			c.Summary = c.Summary.And(NamesMissing, lack.Evidence.Path, id)
+		}
+		if id.Namespace != "" && j.Ending(id.Namespace) {
+			way = ReferToAnother
+		}
+		c.Ways = slices.Insert(c.Ways, i, finding.Way{Effect: say.Of(way, id)})
 	}
-	first(c, finding.Way{Effect: say.Of(way, id)})
-	return true
+	return len(lacks) > 0
 }
+
+// maxLacks is the number of missing objects that a cause names.
+const maxLacks = 2
 
 // first puts a way out before the others of a cause.
 func first(c *finding.Cause, way finding.Way) { c.Ways = append([]finding.Way{way}, c.Ways...) }

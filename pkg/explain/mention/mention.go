@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mention has what objects name: one walk over all their texts, for who asks what an object names, and for who asks which objects name it.
+// It says how sure each name is, and its callers choose how sure they must be: a false one may only keep an object, or it may accuse one.
+package mention
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+)
+
+// Sure says how sure it is that a text is the name of an object.
+type Sure int
+
+const (
+	// No: it names something else, or nothing.
+	No Sure = iota
+	// Text: the name stands in a text, maybe with others, and maybe for something else.
+	Text
+	// Near: it is the text, and its field has the word for the kind in its own name.
+	Near
+	// Called: the field is called after the kind, as clusterName is, and cluster with a name in it.
+	Called
+	// Field: the field is a reference to the kind, as secretStoreRef, tokenSecretRef and githubConfigSecret are.
+	Field
+	// Stated: the kind, or the type, stands beside the name.
+	Stated
+)
+
+// Name is a text of an object that may name another one.
+type Name struct {
+	Text string
+	// Sure is by its field alone, and so is Kind unless it is Stated. The others are empty where they are not stated.
+	Sure                   Sure
+	Kind, Group, Namespace string
+	// Optional: the object does without what it names.
+	Optional bool
+	// resources are of the types that are Stated without a kind, as in a rule of a role.
+	resources []string
+	// isKey: it is the key of a map.
+	isKey bool
+	// from is the namespace of the object, in the map that has the text, and key that of the field that says what it names.
+	from string
+	in   map[string]any
+	key  string
+	of   *keyOf
+	at   *step
+}
+
+// Path is the path of the field.
+func (n *Name) Path() string { return n.at.path(true) }
+
+// Field is the path of the field without the places in lists.
+func (n *Name) Field() string { return n.at.path(false) }
+
+// InSpec reports whether the text is in the spec.
+func (n *Name) InSpec() bool { return n.at.first() == "spec" }
+
+// step is a key on the way to a field, or the place in a list.
+type step struct {
+	before *step
+	key    string
+	place  int
+}
+
+func (s *step) path(places bool) string {
+	if s.before == nil {
+		return s.key
+	}
+	switch before := s.before.path(places); {
+	case s.key != "":
+		return before + "." + s.key
+	case places:
+		return before + "[" + strconv.Itoa(s.place) + "]"
+	default:
+		return before
+	}
+}
+
+func (s *step) first() string {
+	for s.before != nil {
+		s = s.before
+	}
+	return s.key
+}
+
+var (
+	// nameless keys are those of texts that name no objects, or not one of a type that others name, and of what has labels.
+	nameless = pattern.New(`(?i)^(apiVersion|kind|uid|(image|container)ID|labels|matchLabels|matchExpressions|nodeSelector|managedFields|ownerReferences|finalizers|container|containerName|.*namespaces?)$|^(port|.*Port)$`)
+	// plain keys are nameless where their values are texts, or maps of texts, as labels are.
+	plain = pattern.New(`(?i)^(image|selector)$`)
+	// own keys are those of lists of which the elements have names of their own.
+	own = pattern.New(`^((initC|ephemeralC|c)ontainers|((initC|ephemeralC|c)ontainer)Statuses|env|ports|volumes|volumeMounts|volumeDevices)$`)
+	// core keys are of fields that name an object of one well-known type.
+	core = pattern.New(`(?i)^(secret|configmap|serviceaccount|service|claim|volume|node|(storage|priority|runtime|ingress|gateway)class)(name|ref|keyref)?$`)
+	// records are annotations that say where their own object is from.
+	records = pattern.New(`^(meta\.helm\.sh/|kubectl\.kubernetes\.io/last-applied-configuration$)`)
+	// reference and holder are keys of fields that say of which kind a name is: of a map with it, and of what has data for the object.
+	reference = pattern.New(`^(.+?)(?:Key)?(?:Ref|Reference)s?$`)
+	holder    = pattern.New(`^.+(Secret|ConfigMap)$`)
+)
+
+// words of a kind are in the keys under which others name its objects, where that is not the kind itself.
+var words = map[string]string{"PersistentVolumeClaim": "claim", "PersistentVolume": "volume"}
+
+// keyOf is what is known of a key.
+type keyOf struct {
+	nameless, plain, own, core bool
+	// ofMap and ofText are the kinds of which it says that a map, or a text, names one.
+	ofMap, ofText kind
+}
+
+// kind is what a field says.
+type kind struct {
+	name string
+	sure Sure
+}
+
+// Reader reads the names in objects. It owns what is known of the keys of fields: many objects have the same.
+type Reader struct{ keys map[string]*keyOf }
+
+func (r *Reader) of(key string) *keyOf {
+	known, seen := r.keys[key]
+	if !seen {
+		known = &keyOf{nameless: nameless().MatchString(key), plain: plain().MatchString(key), own: own().MatchString(key), core: core().MatchString(key)}
+		known.ofMap, known.ofText = kindsIn(key)
+		if r.keys == nil {
+			r.keys = map[string]*keyOf{}
+		}
+		r.keys[key] = known
+	}
+	return known
+}
+
+// kindsIn returns the kinds of which a key says that a map, or a text, names one.
+func kindsIn(key string) (ofMap, ofText kind) {
+	ofMap = kind{capital(key), Called}
+	if before, ends := strings.CutSuffix(key, "Name"); ends {
+		ofText = kind{capital(before), Called}
+	}
+	if m := reference().FindStringSubmatch(key); m != nil {
+		ofMap, key = kind{capital(m[1]), Field}, m[1]
+		if m := holder().FindStringSubmatch(key); m != nil {
+			ofMap.name = m[1]
+		}
+	} else if m := holder().FindStringSubmatch(key); m != nil {
+		ofMap, ofText = kind{m[1], Field}, kind{m[1], Field}
+	}
+	return ofMap, ofText
+}
+
+func capital(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
+
+// In goes over the names in an object, in a fixed order: all its texts but its own name, labels and selectors. It takes too much for a name rather than
+// too little.
+func (r *Reader) In(o *unstructured.Unstructured) iter.Seq[*Name] {
+	return func(yield func(*Name) bool) {
+		w := &walk{r, o.GetNamespace(), yield}
+		w.fields(o.Object, "", nil)
+	}
+}
+
+// walk goes over the names in an object. Its methods report whether to go on.
+type walk struct {
+	*Reader
+	from  string
+	yield func(*Name) bool
+}
+
+// value looks into a value that a map has under a key. At is its path.
+func (w *walk) value(v any, in map[string]any, key string, at *step) bool {
+	switch v := v.(type) {
+	case string:
+		of := w.of(key).ofText
+		return w.text(&Name{Text: v, Kind: of.name, Sure: of.sure, in: in, key: key, at: at})
+	case []any:
+		for i, each := range v {
+			if !w.value(each, in, key, &step{before: at, place: i}) {
+				return false
+			}
+		}
+	case map[string]any:
+		return w.fields(v, key, at)
+	}
+	return true
+}
+
+// fields looks into a map that has a key.
+func (w *walk) fields(all map[string]any, key string, at *step) bool {
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		v, path, goesOn := all[k], &step{before: at, key: k}, true
+		switch of := w.of(k); {
+		case k == "metadata":
+			goesOn = w.annotations(all, path)
+		case of.nameless, of.plain && isPlain(v), k == "name" && w.of(key).own:
+		case k == "name":
+			goesOn = w.named(all, key, path)
+		case k == "resourceNames":
+			goesOn = w.rule(all, path)
+		default:
+			goesOn = w.value(v, all, k, path)
+		}
+		if !goesOn || !w.text(&Name{Text: k, key: k, isKey: true, at: path}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *walk) annotations(all map[string]any, at *step) bool {
+	annotations, _, _ := unstructured.NestedStringMap(all, "metadata", "annotations")
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		if !records().MatchString(name) && !w.text(&Name{Text: annotations[name], key: name, at: &step{before: at, key: "annotations." + name}}) {
+			return false
+		}
+	}
+	return true
+}
+
+// isPlain reports whether a value is a text, or a map of texts.
+func isPlain(v any) bool {
+	all, is := v.(map[string]any)
+	for _, inner := range all {
+		if _, text := inner.(string); !text {
+			return false
+		}
+	}
+	_, text := v.(string)
+	return is || text
+}
+
+// named looks at the name in a map with a key, which may be a reference.
+func (w *walk) named(all map[string]any, key string, at *step) bool {
+	name, is := all["name"].(string)
+	if !is {
+		return w.value(all["name"], all, key, at)
+	}
+	n := &Name{Text: name, Kind: evidence.Text(all["kind"]), Group: evidence.Text(all["group"]) + evidence.Text(all["apiGroup"]), Namespace: evidence.Text(all["namespace"]), in: all, key: key, at: at}
+	if n.Group == "" {
+		gv, _ := schema.ParseGroupVersion(evidence.Text(all["apiVersion"]))
+		n.Group = gv.Group
+	}
+	switch resource := evidence.Text(all["resource"]); {
+	case n.Kind != "":
+		n.Sure = Stated
+	case resource != "":
+		n.Sure, n.resources = Stated, []string{resource}
+	default:
+		of := w.of(key).ofMap
+		n.Kind, n.Sure = of.name, of.sure
+	}
+	return w.text(n)
+}
+
+// rule looks at the names to which a rule of a role applies.
+func (w *walk) rule(rule map[string]any, at *step) bool {
+	resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
+	names, _, _ := unstructured.NestedStringSlice(rule, "resourceNames")
+	for _, name := range names {
+		if !w.text(&Name{Text: name, Sure: Stated, resources: resources, at: at}) {
+			return false
+		}
+	}
+	return true
+}
+
+// text yields a text with what its field says of it.
+func (w *walk) text(n *Name) bool {
+	n.from, n.of = w.from, w.of(n.key)
+	n.Optional, _ = n.in["optional"].(bool)
+	n.Sure = max(n.Sure, Text)
+	return w.yield(n)
+}

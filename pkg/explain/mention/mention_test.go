@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mention
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+func read(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(text), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestSurest: how sure it is that an object of the namespace s names another of it, and where.
+func TestSurest(t *testing.T) {
+	of := func(group, kind, resource string) *Target {
+		gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
+		return To(graph.Identity{Resource: graph.Resource{GroupVersionResource: gvr, Kind: kind, Namespaced: true}, Namespace: "s", Name: "x"})
+	}
+	secret, cluster := of("", "Secret", "secrets"), of("db.example.com", "Cluster", "clusters")
+	for _, test := range []struct {
+		target *Target
+		object string
+		path   string
+		sure   Sure
+	}{
+		{secret, `{"spec":{"a":[{"kind":"Secret","name":"x"}]}}`, "spec.a[0].name", Stated},
+		{secret, `{"spec":{"a":{"kind":"Secret","name":"x","apiGroup":"other.example.com"}}}`, "", No},
+		{secret, `{"spec":{"a":{"kind":"Secret","name":"x","namespace":"t"}}}`, "", No},
+		{secret, `{"spec":{"a":{"resource":"secrets","name":"x"}}}`, "spec.a.name", Stated},
+		{secret, `{"spec":{"tokenSecretRef":{"name":"x","key":"k"}}}`, "spec.tokenSecretRef.name", Field},
+		{secret, `{"spec":{"env":[{"valueFrom":{"secretKeyRef":{"name":"x"}}}]}}`, "spec.env[0].valueFrom.secretKeyRef.name", Field},
+		{secret, `{"spec":{"githubConfigSecret":"x"}}`, "spec.githubConfigSecret", Field},
+		{secret, `{"spec":{"secretName":"x"}}`, "spec.secretName", Called},
+		{secret, `{"spec":{"secret":{"name":"x"}}}`, "spec.secret.name", Called},
+		{secret, `{"spec":{"pullSecrets":["x"]}}`, "spec.pullSecrets[0]", Near},
+		{secret, `{"spec":{"existing":"x"}}`, "spec.existing", Text},
+		{secret, `{"data":{"x":"1"}}`, "data.x", Text},
+		{secret, `{"spec":{"args":["--tls=x"]}}`, "spec.args[0]", Text},
+		{secret, `{"spec":{"args":["--tls=a-x"],"configMapName":"x","selector":{"a":"x"},"volumes":[{"name":"x"}]},"metadata":{"labels":{"a":"x"},"name":"x"}}`, "", No},
+		{secret, `{"metadata":{"namespace":"t"},"spec":{"secretRef":{"name":"x"},"a":{"kind":"Secret","name":"x"}}}`, "", No},
+		{secret, `{"metadata":{"namespace":"t"},"spec":{"secretRef":{"name":"x","namespace":"s"}}}`, "spec.secretRef.name", Field},
+		{cluster, `{"spec":{"clusterName":"x","target":"x"}}`, "spec.clusterName", Called},
+		{cluster, `{"spec":{"cluster":{"name":"x"}}}`, "spec.cluster.name", Called},
+		{cluster, `{"spec":{"targetClusterName":"x"}}`, "spec.targetClusterName", Near},
+	} {
+		var reader Reader
+		n, sure := test.target.Surest(reader.In(read(t, test.object)))
+		path := ""
+		if n != nil {
+			path = n.Path()
+		}
+		if path != test.path || sure != test.sure {
+			t.Errorf("%s in %s: %q, %d; want %q, %d", test.target.Identity, test.object, path, sure, test.path, test.sure)
+		}
+	}
+}
+
+// TestKinds: of which kind the field says that a name is, for who asks what an object names.
+func TestKinds(t *testing.T) {
+	want := map[string]string{
+		"spec.storeRefs.name": "Store", "spec.nodeClassRef.name": "EC2NodeClass", "spec.passwordSecretKeyRef.name": "Secret", "spec.gatewayClassName": "GatewayClass",
+		"spec.cluster.name": "Cluster", "spec.configMap.name": "ConfigMap", "spec.writeToRef.name": "WriteTo", "spec.free": "",
+	}
+	var reader Reader
+	for n := range reader.In(read(t, `{"spec":{"storeRefs":[{"name":"a"}],"nodeClassRef":{"kind":"EC2NodeClass","name":"b"},"passwordSecretKeyRef":{"name":"c","optional":true},
+		"gatewayClassName":"d","cluster":{"name":"e"},"configMap":{"name":"f"},"writeToRef":{"name":"g"},"free":"h"}}`)) {
+		if n.isKey {
+			continue
+		}
+		if kind, known := want[n.Field()]; !known || kind != n.Kind || !n.InSpec() || n.Optional != (n.Text == "c") {
+			t.Errorf("%s: %q, optional %t; want %q", n.Field(), n.Kind, n.Optional, kind)
+		}
+		delete(want, n.Field())
+	}
+	for field := range want {
+		t.Errorf("%s was not read", field)
+	}
+}
