@@ -241,21 +241,21 @@ func notFound(id graph.Identity) error {
 }
 
 // Do makes a change, as cluster.Sender does on a real server.
-func (s *Server) Do(ctx context.Context, op *remedy.Op) (uid types.UID, err error) {
+func (s *Server) Do(ctx context.Context, op *remedy.Op) (err error) {
 	if err = ctx.Err(); err == nil && s.Before != nil {
 		err = s.Before(op)
 	}
 	if err == nil {
-		uid, err = s.Apply(op)
+		err = s.Apply(op)
 	}
 	if err == nil && s.After != nil {
 		err = s.After(op)
 	}
-	return uid, err
+	return err
 }
 
-// Apply makes a change, whenever it arrives, and returns the UID of its object.
-func (s *Server) Apply(op *remedy.Op) (types.UID, error) {
+// Apply makes a change, whenever it arrives.
+func (s *Server) Apply(op *remedy.Op) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.op = op
@@ -265,22 +265,21 @@ func (s *Server) Apply(op *remedy.Op) (types.UID, error) {
 	switch {
 	case op.Creates():
 		if o != nil {
-			return "", apierrors.NewAlreadyExists(op.Object.Resource.GroupResource(), op.Object.Name)
+			return apierrors.NewAlreadyExists(op.Object.Resource.GroupResource(), op.Object.Name)
 		}
 		o = s.made(op)
 		s.store(at, o)
 	case o == nil:
-		return "", fmt.Errorf("%w: %w", remedy.ErrChanged, notFound(op.Object))
+		return fmt.Errorf("%w: %w", remedy.ErrChanged, notFound(op.Object))
 	case op.Verb == remedy.Delete:
 		err = s.delete(at, o, op)
 	default:
 		err = s.update(at, o, op)
 	}
-	if err != nil {
-		return "", err
+	if err == nil {
+		s.Sent = append(s.Sent, *op)
 	}
-	s.Sent = append(s.Sent, *op)
-	return o.GetUID(), nil
+	return err
 }
 
 // made is an object that a change makes.
@@ -291,6 +290,7 @@ func (s *Server) made(op *remedy.Op) *unstructured.Unstructured {
 		o = (&unstructured.Unstructured{Object: op.Manifest}).DeepCopy()
 	case op.Grant != nil:
 		o.Object = op.Grant.Binding()
+		o.SetAnnotations(map[string]string{remedy.MarkAnnotation: op.Mark})
 	}
 	o.SetName(op.Object.Name)
 	o.SetNamespace(op.Object.Namespace)

@@ -245,7 +245,7 @@ func (w *Writer) owners(ctx context.Context, namespace string, steps []remedy.St
 			if _, reference := value.(map[string]any); !reference {
 				continue // a flag of one that is there
 			}
-			if _, obstacle, err := w.owner(ctx, namespace, value); obstacle != "" {
+			if obstacle, err := w.owner(ctx, namespace, value, sets.New[types.UID]()); obstacle != "" {
 				return obstacle, err
 			}
 		}
@@ -253,13 +253,14 @@ func (w *Writer) owners(ctx context.Context, namespace string, steps []remedy.St
 	return "", nil
 }
 
-// owner looks for the owner of a reference.
-func (w *Writer) owner(ctx context.Context, namespace string, reference any) (*unstructured.Unstructured, Obstacle, error) {
+// owner looks for the owner of a reference, and for one of its owners, and so on: an owner stays if one above it does, but for those that were met
+// on the way up.
+func (w *Writer) owner(ctx context.Context, namespace string, reference any, met sets.Set[types.UID]) (Obstacle, error) {
 	fields, _ := reference.(map[string]any)
 	text := func(key string) string { value, _ := fields[key].(string); return value }
 	resource, err := w.Resource(schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")))
 	if err != nil {
-		return nil, Unread, err
+		return Unread, err
 	}
 	id := graph.Identity{Resource: resource, Name: text("name"), UID: types.UID(text("uid"))}
 	if resource.Namespaced {
@@ -268,11 +269,25 @@ func (w *Writer) owner(ctx context.Context, namespace string, reference any) (*u
 	owner, err := w.Read(ctx, id)
 	switch {
 	case IsGone(id, owner, err), err == nil && owner.GetDeletionTimestamp() != nil:
-		return nil, Ownerless, nil
+		return Ownerless, nil
 	case err != nil:
-		return nil, Unread, err
+		return Unread, err
+	case met.Has(id.UID):
+		return "", nil
 	}
-	return owner, "", nil
+	return w.owned(ctx, owner, met)
+}
+
+// owned returns why the garbage collector would, or might, delete an object: all of its owners are gone or go.
+func (w *Writer) owned(ctx context.Context, o *unstructured.Unstructured, met sets.Set[types.UID]) (is Obstacle, err error) {
+	met.Insert(o.GetUID())
+	owners, _, _ := unstructured.NestedSlice(o.Object, "metadata", "ownerReferences")
+	for _, reference := range owners {
+		if is, err = w.owner(ctx, o.GetNamespace(), reference, met); is == "" {
+			return "", nil
+		}
+	}
+	return is, err
 }
 
 // destroys reports whether steps put a policy back by which data is destroyed at once, or soon: that of a volume whose claim does not use
@@ -301,29 +316,22 @@ func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unst
 		return true
 	}
 	claim, err := w.Read(ctx, evidence.Identity(user, namespace.GetName(), field("spec", ref, "name")))
-	return err != nil || volume.GetDeletionTimestamp() != nil || ref == "claimRef" && field("status", "phase") != "Bound" ||
-		string(claim.GetUID()) != field("spec", ref, "uid") || !w.stays(ctx, claim, sets.New[types.UID]())
-}
-
-// stays reports whether an object is known to stay with its namespace: it is not being deleted, and all owners of it stay, but for those above it in
-// a circle.
-func (w *Writer) stays(ctx context.Context, o *unstructured.Unstructured, above sets.Set[types.UID]) bool {
-	above.Insert(o.GetUID())
-	owners, _, _ := unstructured.NestedSlice(o.Object, "metadata", "ownerReferences")
-	return o.GetDeletionTimestamp() == nil && !slices.ContainsFunc(owners, func(reference any) bool {
-		owner, obstacle, _ := w.owner(ctx, o.GetNamespace(), reference)
-		return obstacle != "" || !above.Has(owner.GetUID()) && !w.stays(ctx, owner, above)
-	})
+	if err != nil || claim.GetDeletionTimestamp() != nil || volume.GetDeletionTimestamp() != nil || ref == "claimRef" && field("status", "phase") != "Bound" ||
+		string(claim.GetUID()) != field("spec", ref, "uid") {
+		return true
+	}
+	obstacle, _ := w.owned(ctx, claim, sets.New[types.UID]())
+	return obstacle != ""
 }
 
 // revoke takes back a binding that was made: it is deleted, unless it grants something to others as well, or stays although it is deleted; then
 // the subject is taken out of it. One without subjects is what was made first of it. Other objects that were made stay, for others may use them by now.
 func revoke(op *remedy.Op, now *unstructured.Unstructured, absent bool) (*remedy.Op, Obstacle, error) {
 	switch {
-	case absent, op.Object.UID != "" && now.GetUID() != op.Object.UID:
-		return nil, Gone, nil
-	case op.Grant == nil:
+	case op.Grant == nil && !absent:
 		return nil, Final, nil
+	case absent, !op.Made(now):
+		return nil, Gone, nil
 	}
 	id := op.Object
 	id.UID = now.GetUID()

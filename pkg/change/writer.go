@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -36,7 +36,7 @@ type Writer struct {
 	// Read reads an object whole, as it is now.
 	Read func(context.Context, graph.Identity) (*unstructured.Unstructured, error)
 	// Do sends a change (cluster.Sender).
-	Do func(context.Context, *remedy.Op) (types.UID, error)
+	Do func(context.Context, *remedy.Op) error
 	// Resource finds the type of an owner.
 	Resource func(schema.GroupVersionKind) (graph.Resource, error)
 	// Journal keeps what is changed; nil keeps nothing.
@@ -69,7 +69,10 @@ func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstr
 		r.Status, r.Err = status, err
 		return r
 	}
-	op := c.Op
+	if c.Op.Grant != nil && c.Op.Verb == remedy.Create {
+		r.Change.Op.Mark = string(uuid.NewUUID())
+	}
+	op := r.Change.Op
 	var fields []remedy.Field
 	if before != nil {
 		var err error
@@ -82,20 +85,15 @@ func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstr
 	if err != nil {
 		return end(Skipped, err)
 	}
-	finish, err := w.Journal.Begin(c, before, lets...)
+	finish, err := w.Journal.Begin(&r.Change, before, lets...)
 	if err != nil {
 		return end(Skipped, &JournalError{err})
 	}
-	uid, err := w.send(ctx, &op)
-	if !op.Creates() {
-		uid = ""
-	} else if uid != "" {
-		r.Change.Op.Object.UID = uid
-	}
+	err = w.send(ctx, &op)
 	if r.Status, r.Err = StatusOf(err), err; r.Status == Done {
-		r.Status, r.Err = w.readBack(ctx, &op, uid, fields, before)
+		r.Status, r.Err = w.readBack(ctx, &op, fields, before)
 	}
-	if err := finish(r.Status, uid); err != nil {
+	if err := finish(r.Status); err != nil {
 		r.Err = errors.Join(r.Err, &JournalError{err})
 	}
 	return r
@@ -118,17 +116,17 @@ func (w *Writer) lets(ctx context.Context, c *Change) ([]*unstructured.Unstructu
 
 // send makes a change, and waits for the answer also when the run is over meanwhile: a request that was given up may still be carried
 // out, after a look at what there is to take back.
-func (w *Writer) send(ctx context.Context, op *remedy.Op) (types.UID, error) {
+func (w *Writer) send(ctx context.Context, op *remedy.Op) error {
 	if err := ctx.Err(); err != nil {
-		return "", err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sending)
 	defer cancel()
 	return w.Do(ctx, op)
 }
 
-// readBack finds out what became of a change that the API server has accepted, which has changed or made the object with that UID.
-func (w *Writer) readBack(ctx context.Context, op *remedy.Op, uid types.UID, fields []remedy.Field, before *unstructured.Unstructured) (Status, error) {
+// readBack finds out what became of a change that the API server has accepted.
+func (w *Writer) readBack(ctx context.Context, op *remedy.Op, fields []remedy.Field, before *unstructured.Unstructured) (Status, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sending)
 	defer cancel()
 	now, err := w.Read(ctx, op.Object)
@@ -136,7 +134,7 @@ func (w *Writer) readBack(ctx context.Context, op *remedy.Op, uid types.UID, fie
 	switch {
 	case op.Creates() && gone:
 		return Reverted, errReverted
-	case op.Creates() && err == nil && now.GetUID() != uid:
+	case op.Grant != nil && err == nil && !op.Made(now):
 		return Skipped, errors.New("another object has its name by now")
 	case op.Creates() && err == nil, before != nil && IsGone(op.Object, now, err):
 		return Done, nil
@@ -218,7 +216,7 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 		return true, nil
 	case back != nil:
 		r.Back = back
-		if _, err := w.send(ctx, new(back.At(now.GetResourceVersion()))); err != nil {
+		if err := w.send(ctx, new(back.At(now.GetResourceVersion()))); err != nil {
 			return false, raced(err)
 		}
 		*version = now.GetResourceVersion()

@@ -58,21 +58,14 @@ func newSender(config *rest.Config, stats *Stats, manager string, dryRun bool, t
 	return &Sender{rest: r, manager: manager, dryRun: trial, now: time.Now, untried: map[schema.GroupVersion]error{}}, nil
 }
 
-// Do makes one change, and returns the UID of its object, which is new where the change makes one, also after an error if it was made. The error is remedy.ErrChanged when its guards do
-// not hold, and otherwise what the server said. Collect is no request: gc.Collector does that.
-func (s *Sender) Do(ctx context.Context, op *remedy.Op) (types.UID, error) {
-	data, err := s.send(ctx, op)
+// Do makes one change. The error is remedy.ErrChanged when its guards do not hold, and otherwise what the server said. Collect is no
+// request: gc.Collector does that.
+func (s *Sender) Do(ctx context.Context, op *remedy.Op) error {
+	_, err := s.send(ctx, op)
 	if apierrors.IsConflict(err) || answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name) {
-		err = fmt.Errorf("%s: %w: %w", op.Object, remedy.ErrChanged, err)
+		return fmt.Errorf("%s: %w: %w", op.Object, remedy.ErrChanged, err)
 	}
-	if !op.Creates() {
-		return op.Object.UID, err
-	}
-	var made metav1.PartialObjectMetadata
-	if unread := json.Unmarshal(data, &made); err == nil {
-		err = unread
-	}
-	return made.UID, err
+	return err
 }
 
 // send makes one change and returns the answer: the object's metadata, unless it was deleted. Guards that do not hold are a Conflict,
@@ -241,28 +234,31 @@ func (s *Sender) create(ctx context.Context, op *remedy.Op) ([]byte, error) {
 		return s.make(ctx, id, object.Object)
 	}
 	delete(object.Object, "subjects")
-	_, existed := s.make(ctx, id, object.Object)
+	object.SetAnnotations(map[string]string{remedy.MarkAnnotation: op.Mark})
+	answered, existed := s.make(ctx, id, object.Object)
 	if existed != nil && !apierrors.IsAlreadyExists(existed) {
 		return nil, existed
 	}
 	made, err := s.Read(ctx, id)
 	if err != nil {
-		return nil, err
+		made = &unstructured.Unstructured{}
+		if json.Unmarshal(answered, &made.Object) != nil {
+			return nil, err
+		}
 	}
-	_, ours, subjects := g.In(made.Object)
-	if existed != nil && (!ours || subjects > 0 || made.GetDeletionTimestamp() != nil) {
+	_, _, subjects := g.In(made.Object)
+	if existed != nil && (!op.Made(made) || subjects > 0 || made.GetDeletionTimestamp() != nil) {
 		return nil, existed
 	}
-	id.UID = made.GetUID()
-	step := remedy.Add("/subjects", []any{g.Subject()})
-	if subjects > 0 { // by admission
-		step = remedy.Add("/subjects/-", g.Subject())
+	var data []byte
+	if id.UID = made.GetUID(); err == nil {
+		step := remedy.Add("/subjects", []any{g.Subject()})
+		if subjects > 0 { // by admission
+			step = remedy.Add("/subjects/-", g.Subject())
+		}
+		data, err = s.patch(ctx, id, types.JSONPatchType, remedy.PatchOf(id, step).At(made.GetResourceVersion()).Patch)
 	}
-	data, err := s.patch(ctx, id, types.JSONPatchType, remedy.PatchOf(id, step).At(made.GetResourceVersion()).Patch)
-	switch {
-	case answer.Missing(err): // what was made may have the grant
-		data, _ = made.MarshalJSON()
-	case err != nil:
+	if err != nil && !answer.Missing(err) {
 		unused := remedy.DeleteOf(id, metav1.DeleteOptions{}).At(made.GetResourceVersion())
 		_, _ = s.carryOut(ctx, &unused) // it grants nothing
 	}

@@ -193,7 +193,7 @@ func (j *journaling) askServer(ctx context.Context, reversals []change.Reversal)
 	var failed []error
 	for i := range reversals {
 		if op := reversals[i].Op; op != nil {
-			if _, err := j.sender.Do(ctx, op); err != nil {
+			if err := j.sender.Do(ctx, op); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", render.Change(op), err))
 			}
 		}

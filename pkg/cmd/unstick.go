@@ -279,7 +279,7 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 	if o.dryRun == "server" {
 		a.server = map[string]error{}
 		for i := range writes {
-			_, a.server[writes[i].Op.Key()] = o.sender.Do(ctx, &writes[i].Op)
+			a.server[writes[i].Op.Key()] = o.sender.Do(ctx, &writes[i].Op)
 		}
 	}
 	if err := o.answers.print(o.globals, a); err != nil {

@@ -140,7 +140,7 @@ func (w *walker) expect(nodes []graph.Node) (done func()) {
 func sortedNodes(g *graph.Graph, objects []types.UID) []graph.Node {
 	var nodes []graph.Node
 	for _, uid := range objects {
-		if n, ok := g.Node(uid); ok {
+		if n, ok := g.Node(uid); ok && !n.Virtual() {
 			nodes = append(nodes, n)
 		}
 	}

@@ -65,7 +65,7 @@ func (l *looker) breaks(silent []api) []Break {
 	if l.goes("deployments", "statefulsets", "daemonsets", "pods", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "namespaces") {
 		all = append(all, l.unserved()...)
 	}
-	return slices.Concat(all, l.policies(), l.drivers(), l.users())
+	return slices.Concat(all, l.policies(), l.drivers(), l.evictions(), l.users())
 }
 
 // goes reports whether an object of one of the resources goes.

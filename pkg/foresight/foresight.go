@@ -77,6 +77,8 @@ type scene struct {
 	named map[string]graph.Identity
 	now   view
 	then  view
+	// nodes are those that go.
+	nodes []*onNode
 }
 
 // looker foresees who serves finalizers and who does not, and what stops working. It owns what it knows of policies.
@@ -141,7 +143,7 @@ func freesClaims(p *preview.Plan) bool {
 // serving are the types of which an object may keep others from their end when it goes,
 // or take something with it that is not in the cluster.
 var serving = []schema.GroupResource{
-	{Resource: "namespaces"}, {Resource: "services"}, {Resource: "serviceaccounts"}, {Resource: "persistentvolumeclaims"},
+	{Resource: "namespaces"}, {Resource: "nodes"}, {Resource: "services"}, {Resource: "serviceaccounts"}, {Resource: "persistentvolumeclaims"},
 	{Resource: "persistentvolumes"}, {Group: "apps", Resource: "statefulsets"}, csiDrivers,
 	{Group: "rbac.authorization.k8s.io", Resource: "roles"}, {Group: "rbac.authorization.k8s.io", Resource: "rolebindings"},
 	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, {Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
@@ -186,6 +188,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	then := now.Without(func(uid types.UID) bool { return l.going[uid] && !l.remade(uid) })
 	l.now, l.then = newView(ctx, now, &in), newView(ctx, then, &in)
 	l.now.evidence.Announce(l.looksAt())
+	l.findPods()
 	l.order = newBarriers(l.scene)
 	s := &Sight{of: map[types.UID][]*Service{}, stuck: map[types.UID]say.Text{}, safe: in.Safe}
 	s.Services = l.services()

@@ -102,7 +102,7 @@ func (l *losses) lost() []Loss {
 		}
 		all = slices.Concat(all, l.copiesOf(n), l.guarded(n))
 	}
-	return append(all, l.released(nodes)...)
+	return slices.Concat(all, l.released(nodes), l.ofPods())
 }
 
 // released says what becomes of the volumes of claims that somebody deleted before, and that

@@ -173,6 +173,8 @@ const (
 	finalizerUnserved  say.Word = "%s the finalizer %s, and %s; without it the deletion of %s will get stuck (%s)"
 	removes            say.Word = "removes"
 	mightRemove        say.Word = "might remove"
+	nodeGoes           say.Word = "is deleted, and so are its pods: %s"
+	nodePodsUnread     say.Word = "is deleted, and so are its pods, which could not be read: %s"
 	driverGoes         say.Word = "is deleted, and leaves %s that cannot be attached, detached or deleted without it"
 	namedGoes          say.Word = "is deleted, but %s still %s it (%s): %s"
 )
@@ -206,6 +208,7 @@ const (
 	copiesUnread    say.Word = "it is not known whether the data of the snapshot is deleted: the contents of snapshots could not be read: %v"
 	copyKept        say.Word = "%s/%s is kept with the data of the snapshot (deletion policy %s)"
 	copyGoes        say.Word = "%s/%s (%s) is deleted with the data of the snapshot (deletion policy Delete)"
+	withNode        say.Word = "its pod is on node %s and is deleted after that: %s"
 	withPods        say.Word = "it is being deleted and ends with the pods that use it: %s"
 	claimsUnread    say.Word = "it is not known whether its claims are kept: it could not be read: %v"
 	claimsUnlisted  say.Word = "its claims could not be read; its persistentVolumeClaimRetentionPolicy.whenDeleted is %s"

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -66,8 +67,10 @@ type Op struct {
 	Value string
 	// Replicas is that of Scale, nil for all others.
 	Replicas *Replicas
-	// Grant is what a ClusterRoleBinding grants that Create makes, nil for all others.
+	// Grant is what a ClusterRoleBinding grants that Create makes, nil for all others. It gets the Mark, which no other change has, as an annotation:
+	// by that it is known also when no answer came.
 	Grant *Grant
+	Mark  string
 	// Manifest is what Restore makes, nil for what is in a file.
 	Manifest map[string]any
 	// Save: the object is to be kept in a file before, so that it can be put back. The Command does that; whoever
@@ -109,6 +112,14 @@ func (g *Grant) role() map[string]any {
 // Subject is who gets it.
 func (g *Grant) Subject() map[string]any {
 	return map[string]any{"kind": "ServiceAccount", "namespace": g.Namespace, "name": g.ServiceAccount}
+}
+
+// MarkAnnotation is where an object has the Mark of the change that made it.
+const MarkAnnotation = "kubectl-gc/made-by"
+
+// Made reports whether the change made a binding.
+func (o *Op) Made(binding *unstructured.Unstructured) bool {
+	return o.Mark != "" && binding.GetAnnotations()[MarkAnnotation] == o.Mark
 }
 
 // In finds the subject of a binding by which that grants it, -1 for none. of: the binding is for the same role, and for so many subjects.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
@@ -96,17 +95,15 @@ func (l *Look) findEvicted(ctx context.Context, cluster evidence.Cluster, tainte
 			delete(l.ended, op.Object.UID)
 		}
 	}
-	err := cluster.EachTyped(ctx, evidence.Pods, "Pod", "", begin, func(o runtime.Object) error {
-		pod, is := o.(*corev1.Pod)
-		if !is {
-			unread = true
-		} else if op := tainted[pod.Spec.NodeName]; op != nil && (pod.DeletionTimestamp != nil || !tolerates(pod, remedy.ParseTaint(op.Value))) {
-			n, known := l.Graph.Node(pod.UID)
-			if unread = unread || !known; known {
-				l.ended[op.Object.UID] = append(l.ended[op.Object.UID], n)
-			}
+	err := evidence.EachPod(ctx, cluster, begin, func(pod *corev1.Pod) {
+		op := tainted[pod.Spec.NodeName]
+		if op == nil || pod.DeletionTimestamp == nil && tolerates(pod, remedy.ParseTaint(op.Value)) {
+			return
 		}
-		return nil
+		n, known := l.Graph.Node(pod.UID)
+		if unread = unread || !known; known {
+			l.ended[op.Object.UID] = append(l.ended[op.Object.UID], n)
+		}
 	})
 	if unread || err != nil {
 		l.Unlisted = append(l.Unlisted, graph.Part{Resource: evidence.Pods.GroupResource()})

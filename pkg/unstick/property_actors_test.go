@@ -385,7 +385,7 @@ func intentOf(before *unstructured.Unstructured, op remedy.Op) intent {
 	if before == nil || op.Verb == remedy.Collect || op.Verb == remedy.Delete {
 		return intent{}
 	}
-	if _, err := scratch.Apply(&op); err != nil {
+	if err := scratch.Apply(&op); err != nil {
 		return intent{}
 	}
 	var i intent

@@ -183,11 +183,11 @@ func (c *client) read(ctx context.Context, id graph.Identity) (o *unstructured.U
 	return o, err
 }
 
-func (c *client) do(ctx context.Context, op *remedy.Op) (uid types.UID, err error) {
+func (c *client) do(ctx context.Context, op *remedy.Op) error {
 	if ctx.Err() != nil {
-		return "", ctx.Err()
+		return ctx.Err()
 	}
-	err = c.at("write", op.Object, func(n int) error {
+	return c.at("write", op.Object, func(n int) error {
 		p, s := c.p, &send{client: c, op: op, looked: c.looked, heard: c.work[op]}
 		p.sent[op] = s
 		if _, planned := c.intents[keyOf(op)]; !planned {
@@ -227,14 +227,14 @@ func (c *client) do(ctx context.Context, op *remedy.Op) (uid types.UID, err erro
 		if op.Object.Namespace == "s" && len(guards(p.server)) > 0 {
 			return apierrors.NewForbidden(op.Object.Resource.GroupResource(), op.Object.Name, errors.New("denied"))
 		}
-		if uid, err = p.apply(op); err != nil {
+		err := p.apply(op)
+		if err != nil {
 			p.trace("  %v", err)
 		} else if after {
 			return errLost
 		}
 		return err
 	})
-	return uid, err
 }
 
 func sentence(op *remedy.Op) string {
@@ -404,15 +404,14 @@ func (s *collecting) works(op *remedy.Op) {
 func (s *collecting) Delete(ctx context.Context, id graph.Identity, options metav1.DeleteOptions) error {
 	op := &remedy.Op{Verb: remedy.Delete, Object: id, Options: &options}
 	s.works(op)
-	_, err := s.do(ctx, op)
-	return err
+	return s.do(ctx, op)
 }
 
 func (s *collecting) Patch(ctx context.Context, base graph.Object, patch gc.Patch) (graph.Object, error) {
 	op := (&gc.Step{Object: base, Patch: patch}).Op()
 	op = op.At(base.ResourceVersion)
 	s.works(&op)
-	if _, err := s.do(ctx, &op); err != nil {
+	if err := s.do(ctx, &op); err != nil {
 		return graph.Object{}, err
 	}
 	for _, v := range slices.Backward(s.p.server.History(0)) {

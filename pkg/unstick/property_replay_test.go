@@ -145,7 +145,7 @@ func (r *replay) all(p *play) error {
 // send sends a change, and compares the answer and what it has made of the object.
 func (r *replay) send(a *attempt, history []testapi.Version) error {
 	op := r.translated(a.op)
-	_, err := r.sender.Do(r.ctx, op)
+	err := r.sender.Do(r.ctx, op)
 	r.answered[answerOf(a.err)]++
 	if got, want := answerOf(err), answerOf(a.err); got != want {
 		return fmt.Errorf("%s: it is %s, in memory %s: %v, %v", sentence(a.op), got, want, err, a.err)

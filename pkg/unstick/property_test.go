@@ -167,18 +167,18 @@ func (p *play) lateness(n int) int {
 }
 
 // apply makes a change on the server.
-func (p *play) apply(op *remedy.Op) (types.UID, error) {
+func (p *play) apply(op *remedy.Op) error {
 	seen := len(p.server.History(0))
-	uid, err := p.server.Apply(op)
+	err := p.server.Apply(op)
 	p.attempts = append(p.attempts, attempt{op, seen, err})
-	return uid, err
+	return err
 }
 
 // deliver makes changes that are late.
 func (p *play) deliver(all bool) {
 	for i := 0; i < len(p.late); i++ {
 		if l := p.late[i]; all || l.due >= 0 && l.due <= p.requests {
-			_, err := p.apply(l.op)
+			err := p.apply(l.op)
 			p.trace("  late: %s: %v", sentence(l.op), err)
 			p.late = slices.Delete(p.late, i, i+1)
 			i--

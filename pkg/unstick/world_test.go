@@ -262,7 +262,7 @@ func (w *world) edges(t *testing.T) *unstick.Edges {
 	return &unstick.Edges{
 		Look: w.look, Asker: w,
 		Writer: change.Writer{
-			Read: w.read, Now: time.Now, Do: func(ctx context.Context, op *remedy.Op) (types.UID, error) { return op.Object.UID, w.do(ctx, op) },
+			Read: w.read, Now: time.Now, Do: w.do,
 			Wait: func(ctx context.Context, d time.Duration) {
 				select {
 				case <-ctx.Done():

@@ -3,6 +3,8 @@
 package evidence
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -91,3 +93,18 @@ func (r *lists) readPods(namespace string) (l podList) {
 }
 
 func isClaim(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
+
+// EachPod calls begin, and then yield with each pod of the cluster that is on a node. When it has to read the list again, it calls begin again: what
+// came before does not count.
+func EachPod(ctx context.Context, cluster Cluster, begin func(), yield func(*corev1.Pod)) error {
+	return cluster.EachTyped(ctx, Pods, "Pod", "", begin, func(o runtime.Object) error {
+		pod, is := o.(*corev1.Pod)
+		if !is {
+			return fmt.Errorf("%T is no Pod", o)
+		}
+		if pod.Spec.NodeName != "" {
+			yield(pod)
+		}
+		return nil
+	})
+}
