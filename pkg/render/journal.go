@@ -58,10 +58,12 @@ func takenBack(op remedy.Op, status change.Status, back *remedy.Op, err error, k
 		return "NOT taken back: " + text + ": " + message(err) + ". Do it by hand: " + Command(back, kubectl)
 	case status == change.NotTakenBack:
 		return "NOT taken back: " + text + ": " + message(err)
-	case err != nil:
+	case back == nil && err != nil:
 		return "nothing to take back: " + text + ": " + message(err)
 	case back == nil:
 		return "nothing to take back: it is as it was before: " + text
+	case err != nil:
+		return "taken back: " + changeText(back) + ": " + message(err)
 	}
 	return "taken back: " + changeText(back)
 }

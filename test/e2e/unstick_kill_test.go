@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 	"github.com/kubectl-gc/kubectl-gc/test/faults"
@@ -213,6 +214,12 @@ func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane,
 		}
 	}
 	for name, object := range before {
+		if object == nil {
+			if ts.Exec("kubectl", append([]string{"get"}, strings.Fields(name)...)...) == nil {
+				ts.Fatalf("%s was made temporarily, and is still there", name)
+			}
+			continue
+		}
 		if diff := cmp.Diff(lasting(object), lasting(readObject(ts, name))); diff != "" {
 			ts.Fatalf("%s was changed temporarily, and is not as before (-before +now):\n%s", name, diff)
 		}
@@ -239,7 +246,7 @@ func temporary(plan render.UnstickPlan) []render.UnstickWrite {
 	return all
 }
 
-// temporarily reads the objects that a plan changes temporarily.
+// temporarily reads the objects that a plan changes temporarily, which are nil where it makes them.
 func temporarily(ts *testscript.TestScript, plan render.UnstickPlan) map[string]*unstructured.Unstructured {
 	before := map[string]*unstructured.Unstructured{}
 	for _, w := range temporary(plan) {
@@ -248,7 +255,9 @@ func temporarily(ts *testscript.TestScript, plan render.UnstickPlan) map[string]
 		if id.Namespace != "" {
 			name += " --namespace=" + id.Namespace
 		}
-		before[name] = readObject(ts, name)
+		if before[name] = nil; w.Operation.Verb != string(remedy.Create) {
+			before[name] = readObject(ts, name)
+		}
 	}
 	return before
 }
@@ -308,11 +317,17 @@ func (s *strike) struck(ts *testscript.TestScript, args []string) (code int, out
 	ts.Check(os.WriteFile(kubeconfig, []byte(strings.ReplaceAll(ts.ReadFile(ts.Getenv("KUBECONFIG")), config.Host, proxy.URL)), 0o600))
 	program, err := os.Executable()
 	ts.Check(err)
-	cmd := exec.Command(program, args...) // which is what its first word says
-	cmd.Args[0] = "kubectl-gc"
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+ts.Getenv("HOME"))
 	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(program, args...) // which is what its first word says
+		cmd.Args[0] = "kubectl-gc"
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+ts.Getenv("HOME"))
+		cmd.Stdout, cmd.Stderr = &said, &said
+		return cmd
+	}
+	_ = command("explain-stuck", args[1]).Run() // numbers are those that it has shown of this server
+	said.Reset()
+	cmd := command(args...)
 	if s.answer != nil {
 		proxy.SetRules(faults.Rule{Fault: s.answer.OfLasting()})
 	} else {
