@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -69,9 +69,7 @@ func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstr
 		r.Status, r.Err = status, err
 		return r
 	}
-	if c.Op.Grant != nil && c.Op.Verb == remedy.Create {
-		r.Change.Op.Mark = string(uuid.NewUUID())
-	}
+	w.mark(&r.Change.Op)
 	op := r.Change.Op
 	var fields []remedy.Field
 	if before != nil {
@@ -97,6 +95,13 @@ func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstr
 		r.Err = errors.Join(r.Err, &JournalError{err})
 	}
 	return r
+}
+
+// mark marks what a change makes as that of this run.
+func (w *Writer) mark(op *remedy.Op) {
+	if op.Grant != nil && op.Mark == "" && w.Journal != nil {
+		op.Mark = filepath.Base(w.Journal.Dir)
+	}
 }
 
 // lets reads the other objects that a change lets go. Those that are gone need not be kept.
@@ -158,6 +163,7 @@ func (w *Writer) TakeBack(ctx context.Context, c *Change, before *unstructured.U
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takingBack)
 	defer cancel()
 	r := Record{Time: w.Now(), Change: *c, Before: before, Status: NotTakenBack}
+	w.mark(&r.Change.Op)
 	version := ""
 	for tries := 0; ; tries++ {
 		ended, err := w.takeBack(ctx, &r, status, &version)

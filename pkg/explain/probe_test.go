@@ -94,7 +94,7 @@ func TestManyExempted(t *testing.T) {
 
 // TestRemediesOfRefusals holds the guards that the commands carry.
 func TestRemediesOfRefusals(t *testing.T) {
-	s := parse(t, alive+held+validating(`,"namespaceSelector":{"matchLabels":{}}`)+"answer PATCH ConfigMap/s/a "+calling)
+	s := parse(t, alive+held+validating(`,"namespaceSelector":{"matchLabels":{}}`)+"Service/x/hook {\"spec\":{}}\nanswer PATCH ConfigMap/s/a "+calling)
 	var commands []string
 	for _, r := range s.report(t).Causes[0].Remedies {
 		if r.Temporary {

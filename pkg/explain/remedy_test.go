@@ -164,12 +164,10 @@ ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : is being deleted, so nothing can be created in it
+[disruptive] DELETE w: delete the left-over configuration, whose Service/x/hook does not exist; if its product is in use, install that again instead
+  loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
 [disruptive] PATCH: exempt the namespace s from the webhook
   loses: nothing is checked by the webhook any more in that namespace
-[dangerous] PATCH: let writes pass the webhook while it is unreachable
-  loses: nothing is checked by the webhook while it is unreachable, in any namespace: whatever controllers wait to do passes, deletions included
-[dangerous] DELETE w: delete the configuration with all its webhooks, if its product was uninstalled
-  loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
 `},
 	{"a webhook whose namespace does not exist", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling, "adm-webhook-dead",
 		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable (failurePolicy: Fail), so every write that it covers is rejected
@@ -178,13 +176,10 @@ ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : does not exist
-[safe] create namespace x: recreate the namespace first; then install the service hook and its pods in it, and the writes that the webhook blocks then pass
+[disruptive] DELETE w: delete the left-over configuration, whose Service/x/hook does not exist; if its product is in use, install that again instead
+  loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
 [disruptive] PATCH: exempt the namespace s from the webhook
   loses: nothing is checked by the webhook any more in that namespace
-[dangerous] PATCH: let writes pass the webhook while it is unreachable
-  loses: nothing is checked by the webhook while it is unreachable, in any namespace: whatever controllers wait to do passes, deletions included
-[dangerous] DELETE w: delete the configuration with all its webhooks, if its product was uninstalled
-  loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
 `},
 	{"an API whose namespace is being deleted, and waits for it", alive + `
 APIService/v1.m.example.com {"spec":{"service":{"name":"svc","namespace":"s"}},"status":{"conditions":[{"type":"Available","status":"False","reason":"MissingEndpoints","message":"none"}]}}
@@ -361,7 +356,7 @@ func TestEach(t *testing.T) {
 }
 
 // TestPromises: what is safe loses nothing and interrupts nothing, what is disruptive loses nothing, and what is only for a while can be taken
-// back. An object that nobody has deleted is deleted by what is dangerous alone, and named.
+// back. An object that nobody has deleted is deleted by what is dangerous alone, and named, or is saved before.
 func TestPromises(t *testing.T) {
 	for _, cluster := range clusters(t) {
 		s := parse(t, cluster)
@@ -383,7 +378,7 @@ func TestPromises(t *testing.T) {
 				n, known := g.Node(op.Object.UID)
 				bypasses := slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Kind == remedy.Unguards }) && op.Verb == remedy.Patch
 				switch stays := !known || !n.BeingDeleted(); {
-				case op.Verb == remedy.Delete && stays && (r.Risk != explain.Dangerous || len(r.Loss) == 0):
+				case op.Verb == remedy.Delete && stays && (r.Risk != explain.Dangerous && !op.Save || len(r.Loss) == 0):
 					fail("deletes what nobody has deleted")
 				case bypasses && !r.Temporary, r.Temporary && op.Back == nil:
 					fail("is not taken back")

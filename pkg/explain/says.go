@@ -159,7 +159,11 @@ var lossRisks = map[remedy.LossKind]Risk{
 
 // remedy is a way out with its command. Its risk is the greatest of the change, of its words, and of what is lost.
 func (d commands) remedy(way *finding.Way) Remedy {
-	r := Remedy{Effect: way.Effect, Risk: d.risk(way.Op).Worse(way.Risk), Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, In: way.In, facts: shown(way.Facts), slot: way.Slot}
+	risk := d.risk(way.Op)
+	if way.Leftover {
+		risk = Disruptive
+	}
+	r := Remedy{Effect: way.Effect, Risk: risk.Worse(way.Risk), Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, In: way.In, facts: shown(way.Facts), slot: way.Slot}
 	switch {
 	case way.Op != nil:
 		r.Action = Action{Command: way.Op.Command(d.programs), Operation: way.Op, Undo: way.Op.Undo(d.programs)}

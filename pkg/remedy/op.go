@@ -67,7 +67,7 @@ type Op struct {
 	Value string
 	// Replicas is that of Scale, nil for all others.
 	Replicas *Replicas
-	// Grant is what a ClusterRoleBinding grants that Create makes, nil for all others. It gets the Mark, which no other change has, as an annotation:
+	// Grant is what a ClusterRoleBinding grants that Create makes, nil for all others. It gets the Mark, which no other run has, as an annotation:
 	// by that it is known also when no answer came.
 	Grant *Grant
 	Mark  string

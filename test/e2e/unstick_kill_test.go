@@ -337,7 +337,8 @@ func (s *strike) struck(ts *testscript.TestScript, args []string) (code int, out
 		ts.Fatalf("%v", err)
 	}
 	ts.Logf("%s %q: %v, %v\n%s", s, args, proxy.Log(), cmd.ProcessState, &said)
-	return cmd.ProcessState.ExitCode(), len(proxy.Log()) == 0 && strings.Contains(said.String(), "it is not that of")
+	moved := strings.Contains(said.String(), "it is not that of") || strings.Contains(said.String(), "the cause is not certain")
+	return cmd.ProcessState.ExitCode(), len(proxy.Log()) == 0 && moved
 }
 
 // audited is audited for runs that were killed: changes may have been made again, and refused ones are not compared. What became of a request

@@ -26,10 +26,9 @@ type Serving struct {
 	Unread bool
 	// Uninstalled is set when the namespace or the service does not exist.
 	Uninstalled bool
-	// Homeless is set when the namespace does not exist, ending when it is being
-	// deleted.
-	Homeless, Ending bool
-	Evidence         []evidence.Fact
+	// Ending is set when the namespace is being deleted.
+	Ending   bool
+	Evidence []evidence.Fact
 	// Idle is the workload behind the service that is scaled to nothing.
 	Idle *controllers.Workload
 }
@@ -83,7 +82,6 @@ func (a *Asker) missingNamespace(s *Serving) {
 	namespace, err := a.evidence.Get(evidence.Namespaces, "", s.Namespace)
 	switch {
 	case apierrors.IsNotFound(err):
-		s.Homeless = true
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: "Namespace/" + s.Namespace, Value: "does not exist"})
 	case err == nil && namespace.GetDeletionTimestamp() != nil:
 		s.Ending = true

@@ -149,6 +149,8 @@ type Way struct {
 	Keeps bool
 	// Partial: a person has to do more, or to judge whether it is the way out. Temporary: it is to be taken back.
 	Partial, Temporary bool
+	// Leftover: its object is left over from what does not exist any more, so that its deletion, after a backup, ends nothing that works.
+	Leftover bool
 	// In are the namespaces in which alone it is a way out for what waits, empty for all.
 	In []string
 	// Facts are what it rests on beyond the cause.

@@ -224,9 +224,14 @@ func unavailable(f *rules.Facts, api *unstructured.Unstructured, available evide
 	s := f.Asker.Serving(evidence.Nested(api, "spec", "service", "namespace"), evidence.Nested(api, "spec", "service", "name"))
 	end := finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}).Saved(f.Version(at)), Unregister)
 	end.Loss = finding.Lost(remedy.Leaks, graph.Identity{}, LostStoredBy)
+	ways := append(workload.Repair(f.Reader, s, say.Of(APIRepaired)), end)
+	if workload.Leftover(f.Reader, s, api) {
+		end.Effect, end.Leftover = say.Of(UnregisterLeftover, s.Namespace, s.Name), true
+		ways = []finding.Way{end}
+	}
 	return &finding.Cause{
 		Kind: finding.NsDiscovery, At: at, Key: api.GetName(), Shared: true, Verdict: finding.Unknown, Summary: say.Of(APISilent).Then(workload.Hopeless(s)),
 		Evidence: finding.Facts(append([]evidence.Fact{available.Fact(at.String())}, s.Evidence...)...),
-		Ways:     append(workload.Repair(f.Reader, s, say.Of(APIRepaired)), end),
+		Ways:     ways,
 	}
 }

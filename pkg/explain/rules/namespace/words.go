@@ -56,12 +56,13 @@ const (
 
 // APIs that do not respond, or make no sense.
 const (
-	CannotDiscover say.Word = "the namespace controller cannot discover all types"
-	BadVersion     say.Word = "an aggregated API advertises a group version that cannot be parsed"
-	RepairAPI      say.Word = "see the aggregated APIs, which are those with a service: repair the one that the message names"
-	APISilent      say.Word = "the API of this APIService does not respond, so no namespace deletion can finish"
-	APIRepaired    say.Word = "namespace deletions resume"
-	APIsAnswer     say.Word = "all APIs are available again; the namespace controller retries within a minute"
-	Unregister     say.Word = "unregister the API, if its product was uninstalled"
-	LostStoredBy   say.Word = "everything that the API stored in the namespaces"
+	CannotDiscover     say.Word = "the namespace controller cannot discover all types"
+	BadVersion         say.Word = "an aggregated API advertises a group version that cannot be parsed"
+	RepairAPI          say.Word = "see the aggregated APIs, which are those with a service: repair the one that the message names"
+	APISilent          say.Word = "the API of this APIService does not respond, so no namespace deletion can finish"
+	APIRepaired        say.Word = "namespace deletions resume"
+	APIsAnswer         say.Word = "all APIs are available again; the namespace controller retries within a minute"
+	UnregisterLeftover say.Word = "delete the left-over registration of the API, whose Service/%s/%s does not exist; if its product is in use, install that again instead"
+	Unregister         say.Word = "unregister the API, if its product was uninstalled"
+	LostStoredBy       say.Word = "everything that the API stored in the namespaces"
 )

@@ -3,6 +3,10 @@
 package workload
 
 import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -20,6 +24,11 @@ func Hopeless(s *admission.Serving) say.Text {
 	return say.Of(Irreparable, s.Namespace)
 }
 
+// Leftover reports whether the configuration of a service is left over: the service does not exist, and it was not made a moment ago.
+func Leftover(r *evidence.Reader, s *admission.Serving, o *unstructured.Unstructured) bool {
+	return s != nil && s.Uninstalled && r.Now.Sub(o.GetCreationTimestamp().Time) > time.Minute
+}
+
 // Repair is the way to make a service answer again, with what follows: none in a namespace that is being deleted.
 func Repair(r *evidence.Reader, s *admission.Serving, effect say.Text) []finding.Way {
 	list := remedy.Look{Words: "get service,endpointslices,pods,deployments", Of: graph.Identity{Namespace: s.Namespace}}
@@ -27,11 +36,8 @@ func Repair(r *evidence.Reader, s *admission.Serving, effect say.Text) []finding
 	switch {
 	case s.Ending:
 		return nil
-	case s.Homeless:
-		way = finding.Does(remedy.Op{Verb: remedy.Create, Object: evidence.Identity(evidence.Namespaces, "", s.Namespace)}, RecreateFirst, s.Name, effect)
-		way.Partial = true
 	case s.Uninstalled:
-		way = finding.See(list, InstallAgain, s.Name, effect)
+		way.Effect = say.Of(InstallAgain, s.Namespace, s.Name, effect)
 	case s.Idle != nil:
 		way = ScaleUp(r, s.Idle.ID(), say.Of(ScaleUpBackend, s.Idle.ID(), effect))
 	default:

@@ -34,8 +34,7 @@ const (
 // A service that does not answer.
 const (
 	Irreparable    say.Word = "; it cannot be repaired in place: its namespace %s is being deleted, and nothing can be created there"
-	RecreateFirst  say.Word = "recreate the namespace first; then install the service %s and its pods in it, and %s"
-	InstallAgain   say.Word = "see the rest of its installation: install the service %s and its pods again, and %s"
+	InstallAgain   say.Word = "install its product again, with Service/%s/%s, and %s"
 	ScaleUpBackend say.Word = "scale up its backend %s, which is scaled to 0; %s"
 	RepairBackend  say.Word = "see its backend: repair the service %s and its pods, and %s"
 )

@@ -155,7 +155,9 @@ func takeIn(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission
 		if len(hooks) <= evidence.MaxShown {
 			c.Evidence = append(c.Evidence, configured(h)...)
 		}
-		c.Put(passOver(f, c, hooks...))
+		if !workload.Leftover(f.Reader, s, h.Whole) {
+			c.Put(passOver(f, c, hooks...))
+		}
 	case admission.CallError(message) == admission.Late && (s == nil || !s.Dead):
 		c.Summary = say.Of(NotInTime, h.Name, h.Seconds())
 	default:
@@ -176,7 +178,12 @@ func takeIn(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission
 // deadWays are the ways out of a webhook that cannot be called.
 func deadWays(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission.Serving, message string) []finding.Way {
 	var ways []finding.Way
+	end := finding.Does(remedy.DeleteOf(h.Config, metav1.DeleteOptions{}).Saved(f.Version(h.Config)), DeleteConfiguration)
+	end.Loss = unguards(Webhooks, FromNowOn)
 	switch wrong := admission.CallError(message); {
+	case workload.Leftover(f.Reader, s, h.Whole):
+		end.Effect, end.Leftover = say.Of(DeleteLeftover, s.Namespace, s.Name), true
+		return []finding.Way{end}
 	case wrong != admission.OtherCall && (s == nil || !s.Dead):
 		ways = []finding.Way{correctCall(h, s, wrong, say.Of(BlockedPass))}
 	case s != nil:
@@ -185,11 +192,8 @@ func deadWays(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admissi
 		look := remedy.YAML(h.Config)
 		ways = []finding.Way{{Effect: say.Of(MakeURLAnswer).And(BlockedPass), Look: &look}}
 	}
-	ways = append(ways, passOver(f, c, h))
-	if s == nil || s.Uninstalled {
-		way := finding.Does(remedy.DeleteOf(h.Config, metav1.DeleteOptions{}).Saved(f.Version(h.Config)), DeleteConfiguration)
-		way.Loss = unguards(Webhooks, FromNowOn)
-		ways = append(ways, way)
+	if ways = append(ways, passOver(f, c, h)); s == nil {
+		ways = append(ways, end)
 	}
 	return ways
 }
