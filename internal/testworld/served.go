@@ -101,4 +101,11 @@ services.cloud.sap.com/v1               ServiceInstance                  service
 services.cloud.sap.com/v1               ServiceBinding                   servicebindings                   namespaced
 atlas.mongodb.com/v1                    AtlasProject                     atlasprojects                     namespaced
 atlas.mongodb.com/v1                    AtlasDatabaseUser                atlasdatabaseusers                namespaced
+infra.contrib.fluxcd.io/v1alpha2        Terraform                        terraforms                        namespaced
+pulumi.com/v1                           Stack                            stacks                            namespaced
+sqs.aws.m.upbound.io/v1beta1            Queue                            queues                            namespaced
+elasticsearch.k8s.elastic.co/v1         Elasticsearch                    elasticsearches                   namespaced
+cert-manager.io/v1                      Certificate                      certificates                      namespaced
+acme.cert-manager.io/v1                 Order                            orders                            namespaced
+tekton.dev/v1                           PipelineRun                      pipelineruns                      namespaced
 `

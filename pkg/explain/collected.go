@@ -24,7 +24,9 @@ func (w *walker) collected(n graph.Node) say.Text {
 	case graph.UIDMismatch:
 		return say.Of(ownerReplaced, at, owner).And(saveFirst)
 	case graph.WrongNamespace:
-		return say.Of(ownerElsewhere, at, owner).And(saveFirst)
+		return say.Of(ownerElsewhere, at, owner, ref.Owner.Namespace()).And(saveFirst)
+	case graph.CoordinatesMismatch:
+		return say.Of(ownerOther, at, owner, ref.Owner.Identity()).And(saveFirst)
 	case graph.Absent:
 		return say.Of(ownerGone, at, owner)
 	}

@@ -16,7 +16,8 @@ const (
 	undeleted      say.Word = "%s, which is not being deleted"
 	unreadable     say.Word = "it cannot be read: %s"
 	ownerReplaced  say.Word = "it fits that the garbage collector deleted it: %s names %s with the UID of one that was there before"
-	ownerElsewhere say.Word = "it fits that the garbage collector deleted it: %s names %s, which is in another namespace"
+	ownerElsewhere say.Word = "it fits that the garbage collector deleted it: %s names %s, which is in namespace %s"
+	ownerOther     say.Word = "it fits that the garbage collector deleted it: %s names %s, but the object with that UID is %s"
 	ownerGone      say.Word = "it fits that the garbage collector deleted it: %s names %s, which does not exist"
 	saveFirst      say.Word = ". A deletion cannot be taken back: save the object first"
 	// sentByYou is where a refusal is shown that says nothing of the object.

@@ -85,7 +85,7 @@ type Entry struct {
 	// are no references with a kind: "<plural>.<group> <field.of.the.object>".
 	Users []string
 	// Creates is what the controller creates in the namespace of the object to clean up, which nobody can once that is being
-	// deleted.
+	// deleted: "<what>", or "<what> if <field.of.the.object>", which must be true.
 	Creates string
 	// Leaks is what is left behind when the finalizer is removed by hand.
 	Leaks string

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
@@ -227,14 +228,28 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss de
 func (l *looker) creates(s *Service, n graph.Node, a *controllers.Answer) {
 	id, goes := l.named["Namespace/"+n.Namespace()]
 	for _, m := range a.Known {
-		if m.Creates != "" && goes && !n.BeingDeleted() && !l.goesAfter(id.UID, n.UID()) && !l.order.spares(id.UID, n.UID()) {
+		what, field, _ := strings.Cut(m.Creates, " if ")
+		if what != "" && goes && !n.BeingDeleted() && !l.goesAfter(id.UID, n.UID()) && !l.order.spares(id.UID, n.UID()) && l.isSet(n, field) {
 			s.Early, s.needs = true, append(s.needs, id.UID)
 			if a.Is == controllers.Served {
 				s.Doomed = true
-				s.worsen(Racing, say.Of(UnlessFirst, say.Of(createsWithin, s.By, s.Finalizer, m.Creates, id.Name)))
+				s.worsen(Racing, say.Of(UnlessFirst, say.Of(createsWithin, s.By, s.Finalizer, what, id.Name)))
 			}
 		}
 	}
+}
+
+// isSet reports whether a field of an object is true, or could not be read, or none is stated.
+func (l *looker) isSet(n graph.Node, field string) bool {
+	if field == "" {
+		return true
+	}
+	full, err := l.now.evidence.Whole(n)
+	if err != nil {
+		return true
+	}
+	set, _, _ := unstructured.NestedBool(full.Object, strings.Split(field, ".")...)
+	return set
 }
 
 // doubted notes what could not be read of a controller that works.

@@ -44,6 +44,7 @@ var namingFields = map[string][]string{
 	"horizontalpodautoscalers.autoscaling": {"scaleTargetRef", "minReplicas"},
 	"scaledobjects.keda.sh":                {"scaleTargetRef", "minReplicaCount", "idleReplicaCount"},
 
+	"stacks.pulumi.com":                           {"destroyOnFinalize"},
 	"kustomizations.kustomize.toolkit.fluxcd.io":  {"kubeConfig", "serviceAccountName", "suspend", "prune", "deletionPolicy"},
 	"helmreleases.helm.toolkit.fluxcd.io":         {"kubeConfig", "serviceAccountName", "suspend", "targetNamespace", "releaseName", "storageNamespace", "uninstall"},
 	"applications.argoproj.io":                    {"destination", "project", "syncPolicy"},
