@@ -21,7 +21,8 @@ const (
 	// fails tries again after up to 16m40s (k8s.io/client-go/util/workqueue,
 	// DefaultTypedControllerRateLimiter).
 	recent = 20 * time.Minute
-	// stands is for how long a condition must not have changed before that is no flip.
+	// stands is for how long a condition must have stood when another one changes before both are steps: conditions that flip
+	// change together.
 	stands = time.Minute
 )
 
@@ -47,8 +48,8 @@ type Progress struct {
 	// Moved is when something last ended or began since the deletion: a condition
 	// changed, or was told for the first time. Zero for nothing.
 	Moved time.Time
-	// Fresh is the condition that changed last, where that is so new that it may be one that flips and
-	// ends nothing: it does not count for Moved until it has stood.
+	// Fresh is the condition that changed last, where that is not older than Quiet. It may be one that flips and ends
+	// nothing, however slowly, so it does not count for Moved.
 	Fresh evidence.Condition
 	// Written is when a program last wrote to the object since the deletion, which
 	// it may do for ever, with what shows it; zero for never.
@@ -121,14 +122,21 @@ func (f *Finder) moved(n graph.Node, status *statusOf, by *Workload, p *Progress
 			p.Moved = evidence.Latest(p.Moved, t)
 		}
 	}
+	var last evidence.Condition
+	for i, c := range status.conditions() {
+		if !status.isForeign(i) && c.Since.After(asked) && !last.Since.After(c.Since) {
+			last = c
+		}
+	}
+	if now.Sub(last.Since) <= Quiet {
+		p.Fresh = last
+	}
 	for i, c := range status.conditions() {
 		if status.isForeign(i) {
 			continue
 		}
-		if now.Sub(c.Since) > stands {
+		if p.Fresh.Type == "" || last.Since.Sub(c.Since) > stands {
 			move(c.Since)
-		} else if c.Since.After(asked) && !p.Fresh.Since.After(c.Since) {
-			p.Fresh = c
 		}
 		if failing, _ := fails(c); !failing {
 			worked = evidence.Latest(worked, c.Since)

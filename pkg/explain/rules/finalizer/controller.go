@@ -111,11 +111,11 @@ func (j *judgement) idles(c *finding.Cause, p *controllers.Progress, l *controll
 	case fresh.Type != "":
 		j.about += "flips"
 		c.Summary = c.Summary.And(MightFlip, fresh.Type, duration.HumanDuration(j.since(fresh.Since)))
-		first(c, finding.Way{Effect: say.Of(AskIfFlips)})
+		first(c, finding.Way{Effect: say.Of(AskIfFlips, minutes(j.since(fresh.Since)+time.Minute))})
 	case p.Only != "" && p.Says == nil:
 		c.Summary = c.Summary.And(ItSays, p.Only)
 	default:
-		c.Summary = c.Summary.And(NoProgress, strings.TrimSuffix(idle.Truncate(time.Minute).String(), "0s"))
+		c.Summary = c.Summary.And(NoProgress, minutes(idle))
 	}
 	ago := j.since(p.Written)
 	writes := !p.Written.IsZero() && ago <= controllers.Quiet
@@ -130,6 +130,10 @@ func (j *judgement) idles(c *finding.Cause, p *controllers.Progress, l *controll
 	case p.Says == nil && j.about == "" && l != nil && !writes:
 		c.Ways = append(c.Ways, workload.Restart(l, say.Of(workload.RestartHung))...)
 	}
+}
+
+func minutes(d time.Duration) string {
+	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
 }
 
 func (j *judgement) since(t time.Time) time.Duration { return j.Now.Sub(t) }

@@ -26,7 +26,7 @@ const (
 	NothingUses       say.Word = "; nothing among %s uses it any more"
 	NoProgress        say.Word = "; it has shown no progress for %s"
 	MightFlip         say.Word = "; condition %s changed %s ago, which is progress only if it does not keep flipping"
-	AskIfFlips        say.Word = "ask again in a minute: if the condition has changed again, it flips, and nothing progresses"
+	AskIfFlips        say.Word = "ask again in %s: if the condition has changed again by then, it flips, and nothing progresses"
 	ButWritten        say.Word = ", but the object was written to %s ago"
 	MightBePaused     say.Word = "; %s, which might be the reason"
 	Reports           say.Word = "; it reports: %s"
