@@ -83,11 +83,18 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 	if err := t.execute(ctx, o.job(s, u.Preview.Graph, first)); err != nil || o.deletion.dryRun != "none" {
 		return err
 	}
-	if !o.output.isText() { // the document is of what was deleted; what the tool does now the same command says without --prepare
-		return nil
+	if o.output.isText() {
+		fmt.Fprintln(o.ErrOut, "Prepared. What the tool does now:")
+		return o.show(ctx)
 	}
-	fmt.Fprintln(o.ErrOut, "Prepared. What the tool does now:")
-	return o.show(ctx)
+	// The document is of what was deleted; what the tool does now the same command says without --prepare, and the exit code here, too.
+	if s, err = o.connect(ctx, o.pageSize); err != nil {
+		return err
+	}
+	if u, err = o.foretell(ctx, s); err != nil {
+		return err
+	}
+	return failed(u)
 }
 
 // job is the deletion of what goes first: what would still get stuck when it is looked at again, and what is being deleted by then.

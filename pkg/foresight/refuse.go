@@ -306,8 +306,8 @@ func (s *Sight) Outlook(uid types.UID) Outlook {
 }
 
 // Saved returns the objects that get stuck, or may, in the order of the plan, and do not when they are deleted before all else, in the
-// order of their identities.
-func (s *Sight) Saved() []graph.Identity {
+// order of their identities; without those that are not to be, and what would wait for one of these.
+func (s *Sight) Saved(not func(graph.Identity) bool) []graph.Identity {
 	saved := map[types.UID]graph.Identity{}
 	for i := range s.Services {
 		service := &s.Services[i]
@@ -325,16 +325,17 @@ func (s *Sight) Saved() []graph.Identity {
 			delete(saved, service.Object.UID)
 		}
 	}
-	s.withUsers(saved)
+	maps.DeleteFunc(saved, func(_ types.UID, id graph.Identity) bool { return not(id) })
+	s.withUsers(saved, not)
 	return slices.SortedFunc(maps.Values(saved), graph.Identity.Compare)
 }
 
 // withUsers adds what uses the objects, and what uses that, which has to go with them: a controller waits until nothing does. An object of which a
-// user gets stuck is none.
-func (s *Sight) withUsers(saved map[types.UID]graph.Identity) {
+// user gets stuck, or is not to be deleted, is none.
+func (s *Sight) withUsers(saved map[types.UID]graph.Identity, not func(graph.Identity) bool) {
 	for uid := range maps.Clone(saved) {
 		users := map[types.UID]graph.Identity{}
-		if !s.freed(uid, users) {
+		if !s.freed(uid, users, not) {
 			delete(saved, uid)
 			continue
 		}
@@ -343,7 +344,7 @@ func (s *Sight) withUsers(saved map[types.UID]graph.Identity) {
 }
 
 // freed reports whether all finalizers of an object, and of what uses it, are removed when these go first, and notes the users.
-func (s *Sight) freed(uid types.UID, users map[types.UID]graph.Identity) bool {
+func (s *Sight) freed(uid types.UID, users map[types.UID]graph.Identity, not func(graph.Identity) bool) bool {
 	for _, service := range s.of[uid] {
 		if service.outlook(true) > Expected {
 			return false
@@ -352,7 +353,7 @@ func (s *Sight) freed(uid types.UID, users map[types.UID]graph.Identity) bool {
 			if _, seen := users[user.UID]; seen {
 				continue
 			}
-			if users[user.UID] = user; !s.freed(user.UID, users) {
+			if users[user.UID] = user; not(user) || !s.freed(user.UID, users, not) {
 				return false
 			}
 		}

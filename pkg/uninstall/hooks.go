@@ -68,9 +68,14 @@ func runsOf(hooks []HelmHook, live []found) []hookRun {
 	return all
 }
 
-// at reports whether the hook runs at an event, and program whether it is one.
+// at reports whether the hook runs at an event.
 func (h *hookRun) at(event string) bool { return slices.Contains(h.Events, event) }
-func (h *hookRun) program() bool        { return h.Kind == "Job" || h.Kind == "Pod" }
+
+// program reports whether the hook does more than to be there: it runs, a controller acts on it, or the API server obeys it.
+func (h *hookRun) program() bool {
+	return !graph.BuiltinGroup(h.Group) || slices.Contains([]string{"apps", "batch", "admissionregistration.k8s.io"}, h.Group) ||
+		h.Kind == "Pod" || h.Kind == "ReplicationController"
+}
 
 // hooks adds what is known of the hooks: that some run programs, which objects stay as they are, and which Helm creates and does not delete.
 func (p *Plan) hooks(all []hookRun) {

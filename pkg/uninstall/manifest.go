@@ -22,10 +22,12 @@ import (
 // Item is an object as a manifest or an inventory has it.
 type Item struct {
 	schema.GroupVersionKind
-	Namespace, Name     string
-	Labels, Annotations map[string]string
-	// Document is the kind of the document that has the object: its own, or that of a list.
-	Document string
+	Namespace, Name string
+	Labels          map[string]string
+	// Document is the kind of the document that has the object, and Annotations are those of it: its own, or those of a list, which alone Helm
+	// looks at (helm.sh/helm/v3/pkg/releaseutil/manifest_sorter.go; pkg/action/resource_policy.go).
+	Document    string
+	Annotations map[string]string
 	// Passing: Kubernetes deletes it when it has finished.
 	Passing bool
 	// Account is that of the pods of a Job, or of a Pod, empty for the usual one.
@@ -90,11 +92,11 @@ func ReadManifest(text []byte) ([]Item, error) {
 		case d.APIVersion == "" || d.Kind == "":
 			return nil, errNoKind(number)
 		}
-		items = append(items, d.items(d.Kind)...)
+		items = append(items, d.items(&d)...)
 	}
 }
 
-func (d *document) items(of string) []Item {
+func (d *document) items(of *document) []Item {
 	if strings.HasSuffix(d.Kind, "List") && d.Metadata.Name == "" {
 		var items []Item
 		for i := range d.Items {
@@ -103,8 +105,8 @@ func (d *document) items(of string) []Item {
 		return items
 	}
 	item := Item{
-		GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind), Document: of,
-		Namespace: d.Metadata.Namespace, Name: cmp.Or(d.Metadata.Name, d.Metadata.GenerateName+anyName), Labels: d.Metadata.Labels, Annotations: d.Metadata.Annotations,
+		GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind), Document: of.Kind, Annotations: of.Metadata.Annotations,
+		Namespace: d.Metadata.Namespace, Name: cmp.Or(d.Metadata.Name, d.Metadata.GenerateName+anyName), Labels: d.Metadata.Labels,
 	}
 	var spec podSpec
 	if runs := d.Kind == "Job" || d.Kind == "Pod"; runs && json.Unmarshal(d.Spec, &spec) == nil {

@@ -45,6 +45,7 @@ type following struct {
 // do not wait for it unless they are awaited. It is to be called once, and before anything is made of the plan.
 func (w *World) Follow(p *Plan) {
 	p.inTurn()
+	p.graph = w.Graph
 	f := &following{w, p, map[types.UID]bool{p.Own.UID: true}}
 	p.owners = map[types.UID]bool{}
 	if own, known := w.Graph.Node(p.Own.UID); known {
@@ -64,6 +65,11 @@ func (w *World) Follow(p *Plan) {
 	}
 	f.ownNeeds()
 	p.keepNoTargets()
+	for _, k := range p.Kept {
+		if k.Object.UID != "" && (k.Reason == ResourcePolicy || k.Reason == MarkedOff) {
+			p.wanted = append(p.wanted, k)
+		}
+	}
 }
 
 // inTurn has each barrier come after the one before, and only when that has gone if it is awaited. The tool's own object is in the first of its barriers alone.

@@ -51,7 +51,8 @@ type Plan struct {
 
 	// delegates are what Follow found, and needs what their controllers need. doubts say why it is not known of what they delete whether they do.
 	delegates []*delegate
-	wanted    []graph.Identity   // what is to stay
+	graph     *graph.Graph       // set by Follow
+	wanted    []Kept             // what is to stay, of a prune without a Reason
 	owners    map[types.UID]bool // the tool's own object, its owners, and theirs
 	needs     map[types.UID][]preview.Need
 	doubts    map[types.UID]say.Text
@@ -248,66 +249,28 @@ func (p *Plan) Job() preview.Job {
 	return j
 }
 
-// First returns what had better be deleted before the tool begins, of what is foreseen of its deletes: the custom resources that get stuck, or
-// may, in its order, and would not while all of it is there. Objects of Kubernetes' own types are none: their controllers may let them go
-// only after the object for which they are there, as Actions Runner Controller does with RoleBindings, Secrets and accounts
-// (github.com/actions/actions-runner-controller/controllers/actions.github.com/autoscalingrunnerset_controller.go). What the deletion of which is
-// the uninstallation itself is none, and there is none ahead of a hook: it may keep these objects, free them, or refuse the uninstallation.
-func (p *Plan) First(s *foresight.Sight) []graph.Identity {
-	if s == nil || p.Hook() != nil {
-		return nil
-	}
-	begins := p.begins()
-	return slices.DeleteFunc(s.Saved(), func(id graph.Identity) bool { return graph.BuiltinGroup(id.Resource.Group) || begins[id.UID] })
-}
-
-// WhyNotFirst says why nothing had better be deleted before the tool begins, although something gets stuck.
-func (p *Plan) WhyNotFirst(s *foresight.Sight) say.Text {
-	if hook := p.Hook(); hook != nil {
-		return say.Of(notBeforeHook, hook.Item.Identity())
-	}
-	if begins := p.begins(); s != nil && slices.ContainsFunc(s.Saved(), func(id graph.Identity) bool { return begins[id.UID] }) {
-		return say.Of(isUninstallation, p.Own)
-	}
-	if s != nil {
-		later := slices.DeleteFunc(s.Refusers(), func(id graph.Identity) bool { return len(p.in(id.UID)) == 0 })
-		if len(later) > 0 {
-			return say.Of(refuserFirst, someOf(later))
-		}
-	}
-	return say.Of(noEarlier)
-}
-
-// begins are the objects whose deletion is the uninstallation: the tool's own, its owners, and those of which the controllers delete one of these.
-func (p *Plan) begins() map[types.UID]bool {
-	begins := maps.Clone(p.owners)
-	for again := true; again; {
-		again = false
-		for _, d := range p.delegates {
-			if !begins[d.node.UID()] && slices.ContainsFunc(d.deletes, func(id graph.Identity) bool { return begins[id.UID] }) {
-				begins[d.node.UID()], again = true, true
-			}
-		}
-	}
-	return begins
-}
-
 // Doubt has what the tool may or may not delete, by what is open and by what is foreseen, be Unknown among the outcomes that say that it is deleted.
 func (p *Plan) Doubt(outcomes []gc.Outcome, s *foresight.Sight) {
-	for i := range p.Open {
-		open := &p.Open[i]
-		if open.Cause != Unread && open.Cause != Untracked && open.Cause != Unconfirmed && open.Cause != MayKeep {
-			continue
-		}
-		for j := range outcomes {
-			id := outcomes[j].Object.Identity()
-			if outcomes[j].Result == gc.Deleted && id.Resource.Kind == open.Item.Kind && id.Resource.Group == open.Item.Group &&
-				id.Namespace == open.Item.Namespace && id.Name == open.Item.Name && id.UID != p.Own.UID {
-				outcomes[j].Result, outcomes[j].Reason = gc.Unknown, say.Plain(open.Says())
-			}
+	for i := range outcomes {
+		o := &outcomes[i]
+		if open := p.openOf(o.Object.Identity()); open != nil && o.Result == gc.Deleted {
+			o.Result, o.Reason = gc.Unknown, say.Plain(open.Says())
 		}
 	}
 	p.doubtNested(outcomes, s)
+}
+
+// openOf is why it is not known of an object whether the tool deletes it, nil when it is.
+func (p *Plan) openOf(id graph.Identity) *Open {
+	for i := range p.Open {
+		switch open := &p.Open[i]; open.Cause {
+		case Unread, Untracked, Unconfirmed, MayKeep:
+			if alike(open.Item.Identity(), id) && id.UID != p.Own.UID {
+				return open
+			}
+		}
+	}
+	return nil
 }
 
 // Stop has the tool delete nothing but its own object, because it does not work.

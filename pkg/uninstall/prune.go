@@ -20,7 +20,7 @@ func Prune(w *World, before, after []Item) *Plan {
 	for _, f := range w.find(after) {
 		wanted[key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}] = f.state != unnamed
 		if f.state == present {
-			p.wanted = append(p.wanted, f.node.Identity())
+			p.wanted = append(p.wanted, Kept{Object: f.id()})
 		}
 	}
 	all, removed := w.find(before), []found(nil)

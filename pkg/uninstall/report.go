@@ -69,9 +69,13 @@ func (r *Report) foreseen(w *World) {
 	r.stay()
 	r.unmade()
 	going := r.Preview.Going()
-	for _, id := range p.wanted {
-		if going[id.UID] {
-			p.Open = append(p.Open, Open{Cause: Wanted, Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(), Namespace: id.Namespace, Name: id.Name}})
+	for _, k := range p.wanted {
+		if id := k.Object; going[id.UID] {
+			open := Open{Cause: Wanted, Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(), Namespace: id.Namespace, Name: id.Name}}
+			if k.Reason != "" {
+				open.Detail = k.Says()
+			}
+			p.Open = append(p.Open, open)
 		}
 	}
 	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })           // with its namespace, or its owner

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
@@ -93,7 +94,7 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 		for _, id := range p.First(sight) {
 			lines = append(lines, "first: "+id.String())
 		}
-		if len(p.First(sight)) == 0 && len(sight.Saved()) > 0 {
+		if len(p.First(sight)) == 0 && len(sight.Saved(func(graph.Identity) bool { return false })) > 0 {
 			lines = append(lines, "not first: "+p.WhyNotFirst(sight).String())
 		}
 		for _, b := range sight.Breaks {

@@ -20,11 +20,16 @@ const ruledBy say.Word = "%s has a rule about its objects, and whether another o
 // GoesFirst is why an object is deleted before the tool begins.
 const GoesFirst say.Word = "would get stuck later"
 
-// Why nothing is deleted before the tool begins.
+// Why something is not deleted before the tool begins.
 const (
 	notBeforeHook    say.Word = "nothing is deleted ahead of the pre-delete hook %s, which may free, keep or refuse what gets stuck: see first what it does"
 	isUninstallation say.Word = "the deletion of %s is the uninstallation itself, so it is not deleted first; explain-stuck says how it is freed when it is stuck"
+	deletesMore      say.Word = "the deletion of %s also deletes what that has deployed, so it is not deleted first: see with uninstall what that is, and delete it first if all of that is to go"
+	isToStay         say.Word = "%s is to stay, but is deleted with something else that goes: have that stay, too"
+	notCertain       say.Word = "it is not certain that the tool deletes %s, so it is not deleted first"
 	refuserFirst     say.Word = "delete first %s, which rejects deletes as soon as nothing answers it"
+	kubernetesOwn    say.Word = "%s is of a type of Kubernetes, and is not deleted first: its controller might wait for what uses it"
+	notAllRead       say.Word = "ask a user who is allowed to read everything: by what could be read nothing is deleted first"
 	noEarlier        say.Word = "nothing that is deleted earlier prevents this: repair first what these rows name"
 )
 
@@ -120,6 +125,9 @@ func (o *Open) Says() string {
 	case Generated:
 		return "has a generateName, so which objects were made of it is not known"
 	case Wanted:
+		if o.Detail != "" {
+			return "the tool keeps it (" + o.Detail + "), but it is deleted with something else that goes"
+		}
 		return "the new manifests have it, but it is deleted with something that only the old ones have"
 	case NoParent:
 		return "it has no label applyset.kubernetes.io/id, so it is not the parent of an apply set"

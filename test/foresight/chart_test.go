@@ -32,8 +32,8 @@ type chart struct {
 	// helm is the only major version of Helm that is looked at, 0 for both.
 	helm int
 	// fails: Helm says that it has failed. nothing: it has deleted nothing, as what the preview calls not known may have it.
-	// guarded: --prepare has nothing to do, and says so.
-	fails, nothing, guarded bool
+	// guarded: --prepare has nothing to do, and says so. partly: something still gets stuck after it.
+	fails, nothing, guarded, partly bool
 	// during are commands of kubectl: what the program of the hook does whose Job is called cleanup, and is suspended until then.
 	during []string
 	// prepared: --prepare was run before.

@@ -131,6 +131,18 @@ var chartList = []chart{
 	{name: "hook-again", about: "the release whose uninstallation has failed, once more", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", again: true, more: cleanup("", "suspend: true, "),
 		during: []string{"-n $S get job/cleanup"}},
 	{name: "hook-weights", about: "hooks before and after the deletion, by weights, of which some delete their objects", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", more: cleanup("", "") + "---\n" + weights},
+	{name: "lists-policies", about: "lists with annotations, and with objects that have some: Helm looks at those of the list alone", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		more: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, namespace: $S, annotations: {helm.sh/resource-policy: keep}}}, " +
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: hook, namespace: $S, annotations: {helm.sh/hook: post-install}}}]}\n---\n" +
+			"{apiVersion: v1, kind: List, metadata: {annotations: {helm.sh/resource-policy: keep}}, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: list, namespace: $S}}]}\n", want: []string{"keeps         configmap/list -n $S"}},
+	{name: "kept-goes", about: "an object that is kept, and goes with its namespace", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		more: "{apiVersion: v1, kind: Namespace, metadata: {name: $X-more}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, namespace: $X-more, annotations: {helm.sh/resource-policy: keep}}}\n",
+		want: []string{"BREAKS        configmap/kept -n $X-more: the tool keeps it"}},
+	{name: "kept-with-definition", about: "an object that is kept, and gets stuck with its definition", layout: layout{objects: []objects{}}, guarded: true,
+		more: "{apiVersion: $GROUP/v1, kind: Toy, metadata: {name: own, namespace: $A, annotations: {helm.sh/resource-policy: keep}}}\n", want: []string{"STUCK", "BREAKS        toy/own -n $A: the tool keeps it"}},
+	{name: "hook-custom", about: "a hook that is a custom resource, on which its operator acts", types: "crds", objects: true, guarded: true,
+		more: "{apiVersion: $GROUP/v1, kind: Toy, metadata: {name: retain, namespace: $A, annotations: {helm.sh/hook: pre-delete, helm.sh/hook-delete-policy: hook-succeeded}}}\n", want: []string{"NOT KNOWN", "pre-delete hook"}},
+	{name: "held-beside", about: "an object of which the operator removes the finalizer, and one with a person's", layout: layout{objects: []objects{{in: "$A"}, {in: "$B", finalizer: "example.com/hold"}}}, objects: true, partly: true, want: []string{"STUCK", "--prepare"}},
 	{name: "all-kept", about: "the definition and an object are kept by their annotations, and a user has made others", types: "kept",
 		more: "{apiVersion: $GROUP/v1, kind: Toy, metadata: {name: own, namespace: $A, annotations: {helm.sh/resource-policy: keep}}}\n", want: []string{"HANGS LATER", "keeps         toy/own -n $A"}},
 	{name: "another-serves", about: "another operator, which is not of the chart, serves the objects, too", layout: layout{operators: []operator{{args: asImage}, {name: "other", in: "$B", elsewhere: true, args: asImage}}}, types: "crds", objects: true, guarded: true, want: []string{"MIGHT STICK   toy/one, toy/two -n $A"}},

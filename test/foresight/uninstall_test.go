@@ -115,9 +115,13 @@ func (i *installed) compare(t *testing.T) string {
 	}
 	args := []string{"uninstall", "helm", i.id, "-n", i.expand("$S"), fmt.Sprintf("--helm-version=%d", i.version)}
 	if i.chart.prepared || i.chart.guarded {
-		text, stderr, code, err := i.plugin(ctx, append(args, "--prepare", "--yes")...)
+		prepare := append(slices.Clone(args), "--prepare", "--yes")
+		if i.version == 4 { // the exit code is that of the text
+			prepare = append(prepare, "-o", "json")
+		}
+		text, stderr, code, err := i.plugin(ctx, prepare...)
 		t.Logf("%s%s", stderr, text)
-		if refused := strings.Contains(stderr, "Nothing can be prepared: "); err != nil || refused != i.chart.guarded || (code == 0) == i.chart.guarded {
+		if refused := strings.Contains(stderr, "Nothing can be prepared: "); err != nil || refused != i.chart.guarded || (code != 0) != (i.chart.guarded || i.chart.partly) {
 			t.Errorf("--prepare: exit code %d: %v", code, err)
 		}
 	}
@@ -143,7 +147,7 @@ func (i *installed) compare(t *testing.T) string {
 		}
 	}
 	stdout, stderr, code, err := i.plugin(ctx, append(args, "-o", "json")...)
-	if i.chart.prepared && code != 0 {
+	if i.chart.prepared && (code != 0) != i.chart.partly {
 		t.Errorf("after --prepare: exit code %d", code)
 	}
 	if err != nil {
