@@ -140,7 +140,7 @@ var chartList = []chart{
 		want: []string{"BREAKS        configmap/kept -n $X-more: the tool keeps it"}},
 	{name: "kept-with-definition", about: "an object that is kept, and gets stuck with its definition", layout: layout{objects: []objects{}}, guarded: true,
 		more: "{apiVersion: $GROUP/v1, kind: Toy, metadata: {name: own, namespace: $A, annotations: {helm.sh/resource-policy: keep}}}\n", want: []string{"STUCK", "BREAKS        toy/own -n $A: the tool keeps it"}},
-	{name: "hook-custom", about: "a hook that is a custom resource, on which its operator acts", types: "crds", objects: true, guarded: true,
+	{name: "hook-custom", helm: 3, about: "a hook that is a custom resource, on which its operator acts", types: "crds", objects: true, guarded: true,
 		more: "{apiVersion: $GROUP/v1, kind: Toy, metadata: {name: retain, namespace: $A, annotations: {helm.sh/hook: pre-delete, helm.sh/hook-delete-policy: hook-succeeded}}}\n", want: []string{"NOT KNOWN", "pre-delete hook"}},
 	{name: "held-beside", about: "an object of which the operator removes the finalizer, and one with a person's", layout: layout{objects: []objects{{in: "$A"}, {in: "$B", finalizer: "example.com/hold"}}}, objects: true, partly: true, want: []string{"STUCK", "--prepare"}},
 	{name: "all-kept", about: "the definition and an object are kept by their annotations, and a user has made others", types: "kept",
