@@ -62,8 +62,8 @@ func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
 	switch {
 	case p.owners[id.UID]:
 		return say.Of(isUninstallation, id)
-	case slices.ContainsFunc(p.delegates, func(d *delegate) bool { return d.node.UID() == id.UID }):
-		return say.Of(deletesMore, id)
+	case controlled(id.Resource.GroupResource()) != nil:
+		return say.Of(deletesMore, id, argument(id))
 	case slices.ContainsFunc(p.wanted, func(k Kept) bool { return k.Object.UID == id.UID }):
 		return say.Of(isToStay, id)
 	case !known || !certain.Has(n):

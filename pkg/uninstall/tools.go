@@ -66,6 +66,18 @@ func controlled(resource schema.GroupResource) *Kind {
 	return nil
 }
 
+// argument is what uninstall takes to be about an object of a tool.
+func argument(id graph.Identity) string {
+	for _, tool := range Tools() {
+		for _, k := range tool.Kinds {
+			if k.Resource == id.Resource.GroupResource() {
+				return tool.Name + " " + k.Words[0] + "/" + id.Name + " -n " + id.Namespace
+			}
+		}
+	}
+	return ""
+}
+
 // inventory are the objects that a tool's own one says that it has deployed.
 func inventory(resource schema.GroupResource, o *unstructured.Unstructured) []Item {
 	var items []Item

@@ -24,7 +24,7 @@ const GoesFirst say.Word = "would get stuck later"
 const (
 	notBeforeHook    say.Word = "nothing is deleted ahead of the pre-delete hook %s, which may free, keep or refuse what gets stuck: see first what it does"
 	isUninstallation say.Word = "the deletion of %s is the uninstallation itself, so it is not deleted first; explain-stuck says how it is freed when it is stuck"
-	deletesMore      say.Word = "the deletion of %s also deletes what that has deployed, so it is not deleted first: see with uninstall what that is, and delete it first if all of that is to go"
+	deletesMore      say.Word = "the deletion of %s also deletes what that has deployed, so it is not deleted first: uninstall %s shows it; if all of that is to go, delete it first"
 	isToStay         say.Word = "%s is to stay, but is deleted with something else that goes: have that stay, too"
 	notCertain       say.Word = "it is not certain that the tool deletes %s, so it is not deleted first"
 	refuserFirst     say.Word = "delete first %s, which rejects deletes as soon as nothing answers it"
