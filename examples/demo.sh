@@ -104,12 +104,12 @@ quiet kubectl -n payments rollout status deployment/api --timeout=120s
 quiet kubectl delete namespace payments --wait=false
 quiet kubectl wait namespace/payments --for=condition=NamespaceDeletionContentFailure --timeout=60s
 run kubectl gc explain-stuck namespace/payments
-say "The policy engine is gone for good. What would the last of these ways out change?"
-run kubectl gc unstick namespace/payments 4 --dry-run
+say "The policy engine is gone for good. What would the first of these ways out change?"
+run kubectl gc unstick namespace/payments 1 --dry-run
 say "Exactly that, by its digest; without one it would ask:"
 backup=$(mktemp -d)
-run kubectl gc unstick namespace/payments 4 --backup="$backup" \
-	--confirm="$(kubectl gc unstick namespace/payments 4 --dry-run -o 'jsonpath={.digest}')"
+run kubectl gc unstick namespace/payments 1 --backup="$backup" \
+	--confirm="$(kubectl gc unstick namespace/payments 1 --dry-run -o 'jsonpath={.digest}')"
 say "Not for good after all? It kept what it deleted:"
 run kubectl gc unstick --undo "$backup"/* --yes
 quiet kubectl delete validatingwebhookconfiguration policy-engine

@@ -18,9 +18,9 @@ run kubectl get namespace payments
 echo
 run kubectl gc explain-stuck ns/payments
 echo
-run kubectl gc unstick ns/payments 2 --dry-run
+run kubectl gc unstick ns/payments 1 --dry-run
 echo
-digest=$(kubectl gc unstick ns/payments 2 --dry-run -o 'jsonpath={.digest}')
-show "kubectl gc unstick ns/payments 2 2>/dev/null \\
+digest=$(kubectl gc unstick ns/payments 1 --dry-run -o 'jsonpath={.digest}')
+show "kubectl gc unstick ns/payments 1 2>/dev/null \\
     --confirm=$digest"
-kubectl gc unstick ns/payments 2 2>/dev/null --confirm="$digest"
+kubectl gc unstick ns/payments 1 2>/dev/null --confirm="$digest"

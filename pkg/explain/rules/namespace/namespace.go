@@ -225,7 +225,7 @@ func unavailable(f *rules.Facts, api *unstructured.Unstructured, available evide
 	end := finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}).Saved(f.Version(at)), Unregister)
 	end.Loss = finding.Lost(remedy.Leaks, graph.Identity{}, LostStoredBy)
 	ways := append(workload.Repair(f.Reader, s, say.Of(APIRepaired)), end)
-	if workload.Leftover(f.Reader, s, api) {
+	if s.Uninstalled {
 		end.Effect, end.Leftover = say.Of(UnregisterLeftover, s.Namespace, s.Name), true
 		ways = []finding.Way{end}
 	}

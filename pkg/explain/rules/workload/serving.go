@@ -3,10 +3,6 @@
 package workload
 
 import (
-	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -22,11 +18,6 @@ func Hopeless(s *admission.Serving) say.Text {
 		return say.Text{}
 	}
 	return say.Of(Irreparable, s.Namespace)
-}
-
-// Leftover reports whether the configuration of a service is left over: the service does not exist, and it was not made a moment ago.
-func Leftover(r *evidence.Reader, s *admission.Serving, o *unstructured.Unstructured) bool {
-	return s != nil && s.Uninstalled && r.Now.Sub(o.GetCreationTimestamp().Time) > time.Minute
 }
 
 // Repair is the way to make a service answer again, with what follows: none in a namespace that is being deleted.

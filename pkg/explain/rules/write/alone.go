@@ -222,9 +222,9 @@ func (f *failing) webhookFailed(h *admission.Webhook, about graph.Node, said ans
 		if f.Unasked {
 			c.Summary = say.Of(WebhookDidNotAnswer, h.Name).And(NotCheckedNow)
 		}
-		c.Evidence, c.Ways = append(c.Evidence, configured(h)...), deadWays(f.Facts, c, h, s, said.Message)
+		c.Evidence, c.Ways = append(c.Evidence, configured(h)...), deadWays(f.Facts, h, s, said.Message)
 	})
-	exempt(f.Facts, c, about, h)
+	bypass(f.Facts, c, about, s, h)
 	return c
 }
 

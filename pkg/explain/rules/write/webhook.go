@@ -132,13 +132,13 @@ func DeadWebhook(f *rules.Facts, n graph.Node, h *admission.Webhook, s *admissio
 		if h.JudgesUsers() {
 			c.Verdict = finding.Unknown
 		}
-		c.Evidence, c.Ways = shows(first, h, s), deadWays(f, c, h, s, message)
+		c.Evidence, c.Ways = shows(first, h, s), deadWays(f, h, s, message)
 	})
 	if !slices.ContainsFunc(f.Together[c], func(have *admission.Webhook) bool { return have.Name == h.Name }) {
 		f.Together[c] = append(f.Together[c], h)
 		takeIn(f, c, h, s, message)
 	}
-	exempt(f, c, n, f.Together[c]...)
+	bypass(f, c, n, s, f.Together[c]...)
 	return met(f, n, c, `failed calling webhook "`+h.Name+`"`)
 }
 
@@ -154,9 +154,6 @@ func takeIn(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission
 		c.Summary = say.Of(AllUnreachable, strings.Join(names, ", "))
 		if len(hooks) <= evidence.MaxShown {
 			c.Evidence = append(c.Evidence, configured(h)...)
-		}
-		if !workload.Leftover(f.Reader, s, h.Whole) {
-			c.Put(passOver(f, c, hooks...))
 		}
 	case admission.CallError(message) == admission.Late && (s == nil || !s.Dead):
 		c.Summary = say.Of(NotInTime, h.Name, h.Seconds())
@@ -176,12 +173,12 @@ func takeIn(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission
 }
 
 // deadWays are the ways out of a webhook that cannot be called.
-func deadWays(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission.Serving, message string) []finding.Way {
+func deadWays(f *rules.Facts, h *admission.Webhook, s *admission.Serving, message string) []finding.Way {
 	var ways []finding.Way
 	end := finding.Does(remedy.DeleteOf(h.Config, metav1.DeleteOptions{}).Saved(f.Version(h.Config)), DeleteConfiguration)
 	end.Loss = unguards(Webhooks, FromNowOn)
 	switch wrong := admission.CallError(message); {
-	case workload.Leftover(f.Reader, s, h.Whole):
+	case s != nil && s.Uninstalled:
 		end.Effect, end.Leftover = say.Of(DeleteLeftover, s.Namespace, s.Name), true
 		return []finding.Way{end}
 	case wrong != admission.OtherCall && (s == nil || !s.Dead):
@@ -192,10 +189,18 @@ func deadWays(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admissi
 		look := remedy.YAML(h.Config)
 		ways = []finding.Way{{Effect: say.Of(MakeURLAnswer).And(BlockedPass), Look: &look}}
 	}
-	if ways = append(ways, passOver(f, c, h)); s == nil {
+	if s == nil {
 		ways = append(ways, end)
 	}
 	return ways
+}
+
+// bypass adds the ways to get past webhooks of one configuration that cannot be called, the narrower one first.
+func bypass(f *rules.Facts, c *finding.Cause, n graph.Node, s *admission.Serving, hooks ...*admission.Webhook) {
+	exempt(f, c, n, hooks...)
+	if s == nil || !s.Uninstalled { // what is left over is deleted
+		c.Put(passOver(f, c, hooks...))
+	}
 }
 
 // passOver makes writes pass while webhooks of one configuration are unreachable, in all namespaces: what more than the objects that are blocked then
