@@ -271,13 +271,16 @@ func (s *Sight) Sticks(safe bool) bool {
 // Refused returns the objects of which the API server will certainly refuse the deletion.
 func (s *Sight) Refused() []types.UID {
 	var refused []types.UID
-	for uid, r := range s.refused {
-		if r.outlook == Stuck {
+	for uid := range s.refused {
+		if s.Refusal(uid) == Stuck {
 			refused = append(refused, uid)
 		}
 	}
 	return refused
 }
+
+// Refusal is whether the API server refuses the deletion of an object: Stuck when it certainly does.
+func (s *Sight) Refusal(uid types.UID) Outlook { return s.refused[uid].outlook }
 
 // Refusers returns the configurations of webhooks that nothing answers by then, and that certainly refuse a deletion, in the order of their identities.
 func (s *Sight) Refusers() []graph.Identity {

@@ -349,8 +349,24 @@ func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 			}
 		}
 	}
+	p.tried(by, s)
 	for again := true; again; {
 		again = p.await(by)
+	}
+}
+
+// tried has a tool's object stay as long as its controller may not delete something: that tries again for ever (kustomization_controller.go, finalize;
+// helm-controller/internal/reconcile/uninstall.go; argo-cd/v3/controller/appcontroller.go, finalizeApplicationDeletion).
+func (p *Plan) tried(by map[types.UID]*gc.Outcome, s *foresight.Sight) {
+	for i := range p.Barriers {
+		tool := by[cmp.Or(p.Barriers[i].By.UID, p.Own.UID)]
+		for _, id := range p.Barriers[i].Objects {
+			o := by[id.UID]
+			refused := s != nil && s.Refusal(id.UID) > foresight.Expected && o != nil && (o.Result == gc.Remaining || o.Result == gc.Unknown)
+			if refused && tool != nil && tool != o && tool.Result == gc.Deleted {
+				tool.Result, tool.Reason = o.Result, say.Of(waitsFor, id)
+			}
+		}
 	}
 }
 

@@ -77,6 +77,10 @@ const (
 	inBinding = "$N_deploys_rbac.authorization.k8s.io_RoleBinding"
 	prunes    = `"prune":true`
 	asOther   = prunes + `,"serviceAccountName":"deployer"`
+	// refuser has the deletion of ConfigMaps be refused.
+	refuser = `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"$N"},"webhooks":[{"name":"a.example.com",
+		"admissionReviewVersions":["v1"],"sideEffects":"None","failurePolicy":"Fail","namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"$N"}},
+		"clientConfig":{"service":{"namespace":"$N","name":"gone"}},"rules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["DELETE"],"resources":["configmaps"]}]}]}`
 )
 
 var fluxCases = []fluxCase{
@@ -105,6 +109,8 @@ var fluxCases = []fluxCase{
 		want: []string{"MIGHT STICK   configmap/a -n $N: kept if ServiceAccount/$N/deployer is gone"}},
 	{name: "rights-go", guarded: true, objects: []string{ks("apps", "", prunes, inWeb, inBinding), ks("web", "apps", asOther, "$N_a__ConfigMap"), account(""), binding("apps"), settings("a", "web")},
 		want: []string{"MIGHT STICK   kustomization/web -n $N: unless this object is deleted first", "uninstall flux kustomization/web -n $N shows it"}},
+	{name: "refused", objects: []string{ks("apps", "", prunes, "$N_a__ConfigMap", "$N_s__Secret"), settings("a", "apps"), plain("v1", "Secret", "s", "apps", ""), refuser},
+		want: []string{"STUCK         kustomization/apps -n $N: not deleted before ConfigMap/$N/a is gone"}},
 	{name: "own-rights-go", objects: []string{ks("apps", "", prunes, inWeb), ks("web", "apps", asOther, "$N_a__ConfigMap", inBinding, inAccount), account("web"), binding("web"), settings("a", "web")},
 		want: []string{"itself before the end (step 4)"}},
 	{name: "own-rights-of-the-outer-go", objects: []string{ks("apps", "", asOther, "$N_a__ConfigMap", inBinding, inAccount), account("apps"), binding("apps"), settings("a", "apps")},
