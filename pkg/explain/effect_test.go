@@ -28,7 +28,7 @@ func effects(t *testing.T, cluster *scenario, report *explain.Report) func(*expl
 	g := cluster.Graph()
 	g.Snapshot().Facts = cluster.Facts()
 	world := preview.World{Graph: g, Now: now, ControllerManager: cluster.ControllerManager(), Server: cluster.Server}
-	played, err := preview.NewEffects(t.Context(), world)
+	played, err := newEffects(t.Context(), world)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,14 +37,14 @@ func effects(t *testing.T, cluster *scenario, report *explain.Report) func(*expl
 		for o := range report.Blocked(cause) {
 			blocked = append(blocked, o.Object.UID)
 		}
-		effect, err := played.Of(t.Context(), op, blocked)
+		is, err := played.Of(t.Context(), op, blocked)
 		switch {
 		case err != nil:
 			return "refused: " + err.Error()
-		case effect.ByControllers:
+		case is.ByControllers:
 			return "by controllers"
 		}
-		text := effectText(effect)
+		text := effectText(is)
 		if text == "" {
 			t.Errorf("%s of %s at %s has no effect", op.Verb, cause.ID, cause.Object)
 		}
@@ -78,7 +78,7 @@ func TestOneAfterAnother(t *testing.T) {
 	}
 }
 
-func effectText(effect *preview.Effect) string {
+func effectText(is *effect) string {
 	const shown = 4
 	var parts []string
 	list := func(word string, objects []graph.Identity) {
@@ -94,12 +94,12 @@ func effectText(effect *preview.Effect) string {
 			parts = append(parts, word+" "+strings.Join(names, ", "))
 		}
 	}
-	list("frees", effect.Frees)
-	list("then", effect.Follow)
-	list("unforeseen", effect.Unforeseen)
-	for i, held := range effect.Held {
+	list("frees", is.Frees)
+	list("then", is.Follow)
+	list("unforeseen", is.Unforeseen)
+	for i, held := range is.Held {
 		if i == shown {
-			parts = append(parts, fmt.Sprintf("and %d more held", len(effect.Held)-i))
+			parts = append(parts, fmt.Sprintf("and %d more held", len(is.Held)-i))
 			break
 		}
 		parts = append(parts, "held "+held.Object.String()+waitsText(held.Waits))

@@ -243,10 +243,10 @@ type Plan struct {
 
 // Make makes the plan of a job. The error is that of the context, or of the job.
 func Make(ctx context.Context, j *Job, w World) (*Plan, error) {
-	return makeOn(ctx, j, w, simulator.New(w.Graph.Snapshot(), w.options()))
+	return makeOn(ctx, j, w, simulator.New(w.Graph.Snapshot(), w.Options()))
 }
 
-func (w *World) options() simulator.Options {
+func (w *World) Options() simulator.Options {
 	return simulator.Options{
 		Now: w.Now, Server: w.Server,
 		Actors: simulator.Actors{
@@ -283,7 +283,7 @@ func makeOn(ctx context.Context, j *Job, w World, server *simulator.Server) (*Pl
 func Again(ctx context.Context, first *Plan, j *Job, w World) (*Plan, error) {
 	hoped := hopes{}
 	w.Serves = hoped.serve(j.Waves, w.Serves)
-	p, err := makeOn(ctx, j, w, first.anew(w.options()))
+	p, err := makeOn(ctx, j, w, first.anew(w.Options()))
 	if err != nil {
 		return nil, err
 	}

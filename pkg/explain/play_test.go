@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package explain_test
 
 import (
 	"context"
@@ -10,19 +10,20 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
-// Effect is what becomes of objects that are being deleted when a change is made. Each is in one of the lists, in the
+// effect is what becomes of objects that are being deleted when a change is made. Each is in one of the lists, in the
 // order in which they were given.
-type Effect struct {
+type effect struct {
 	// Frees are those that the API server removes with the change, whoever else works.
 	Frees []graph.Identity
 	// Follow are those that Kubernetes' own controllers remove then, and would not without the change.
 	Follow []graph.Identity
 	// Held are those that stay.
-	Held []Held
+	Held []staying
 	// Unforeseen would go without the change, by all that the simulation knows: what holds them is not in it, such as a
 	// webhook or a kubelet that hangs.
 	Unforeseen []graph.Identity
@@ -30,23 +31,23 @@ type Effect struct {
 	ByControllers bool
 }
 
-// Held is an object that stays, and what it waits for then.
-type Held struct {
+// staying is an object that stays, and what it waits for then.
+type staying struct {
 	Object graph.Identity
 	Waits  []simulator.Wait
 }
 
-// Effects plays changes in memory. It is for one goroutine.
-type Effects struct {
-	world World
+// effectsOf plays changes in memory. It is for one goroutine.
+type effectsOf struct {
+	world preview.World
 	// before has what becomes of objects without a change: by the API server alone, and with
 	// Kubernetes' controllers.
 	before [2]*simulator.Server
 }
 
-// NewEffects plays what happens without a change to what was read, with the facts of its snapshot.
-func NewEffects(ctx context.Context, w World) (*Effects, error) {
-	e := &Effects{world: w}
+// neweffectsOf plays what happens without a change to what was read, with the facts of its snapshot.
+func newEffects(ctx context.Context, w preview.World) (*effectsOf, error) {
+	e := &effectsOf{world: w}
 	for i := range e.before {
 		server, _, err := e.played(ctx, nil, i == 1)
 		if err != nil {
@@ -59,19 +60,19 @@ func NewEffects(ctx context.Context, w World) (*Effects, error) {
 
 // Of returns what becomes of the objects when the change is made. The error is remedy.ErrChanged when its guards do not hold, what
 // the API server would answer, or that of the context.
-func (e *Effects) Of(ctx context.Context, change *remedy.Op, objects []types.UID) (*Effect, error) {
+func (e *effectsOf) Of(ctx context.Context, change *remedy.Op, objects []types.UID) (*effect, error) {
 	after, left, err := e.played(ctx, change, true)
 	switch {
 	case err != nil:
 		return nil, err
 	case left:
-		return &Effect{ByControllers: true}, nil
+		return &effect{ByControllers: true}, nil
 	}
 	alone, _, err := e.played(ctx, change, false)
 	if err != nil {
 		return nil, err
 	}
-	effect := &Effect{}
+	is := &effect{}
 	gone := func(server *simulator.Server, uid types.UID) bool {
 		_, fate := server.Object(uid)
 		return fate.State == simulator.Gone
@@ -81,22 +82,22 @@ func (e *Effects) Of(ctx context.Context, change *remedy.Op, objects []types.UID
 		switch {
 		case fate.State == simulator.Unread:
 		case gone(alone, uid) && !gone(e.before[0], uid):
-			effect.Frees = append(effect.Frees, o.Identity())
+			is.Frees = append(is.Frees, o.Identity())
 		case gone(e.before[1], uid):
-			effect.Unforeseen = append(effect.Unforeseen, o.Identity())
+			is.Unforeseen = append(is.Unforeseen, o.Identity())
 		case fate.State == simulator.Gone:
-			effect.Follow = append(effect.Follow, o.Identity())
+			is.Follow = append(is.Follow, o.Identity())
 		default:
-			effect.Held = append(effect.Held, Held{o.Identity(), fate.Waits})
+			is.Held = append(is.Held, staying{o.Identity(), fate.Waits})
 		}
 	}
-	return effect, nil
+	return is, nil
 }
 
 // played returns a server on which the change was made, with what follows from it, by the API server alone or with Kubernetes'
 // controllers. It says whether the change works through others, and was left out.
-func (e *Effects) played(ctx context.Context, change *remedy.Op, controllers bool) (server *simulator.Server, left bool, err error) {
-	options := e.world.options()
+func (e *effectsOf) played(ctx context.Context, change *remedy.Op, controllers bool) (server *simulator.Server, left bool, err error) {
+	options := e.world.Options()
 	if !controllers {
 		options.Actors = simulator.Actors{}
 	}
