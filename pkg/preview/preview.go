@@ -246,6 +246,7 @@ func Make(ctx context.Context, j *Job, w World) (*Plan, error) {
 	return makeOn(ctx, j, w, simulator.New(w.Graph.Snapshot(), w.Options()))
 }
 
+// Options are those of a simulation of it.
 func (w *World) Options() simulator.Options {
 	return simulator.Options{
 		Now: w.Now, Server: w.Server,
