@@ -93,11 +93,14 @@ func questions(p *Plan, beyond []Write) []Question {
 }
 
 // dangerous are the questions about dangerous changes for one cause: one for each finalizer that is removed, and one for the others.
-// What has to be typed is the finalizer, the name of the only object, or that of the object of the cause.
+// What has to be typed is the finalizer, the name of the only object that is lost or changed, or that of the object of the cause.
 func dangerous(c *Choice, writes []Write, digest string) []Question {
 	var all []Question
 	for _, w := range writes {
 		name := finalizerOf(w.dangerous())
+		if lost := w.protected(); name == "" && len(lost) == 1 {
+			name = lost[0].Name
+		}
 		at := slices.IndexFunc(all, func(q Question) bool { return q.Name == name })
 		if at < 0 {
 			at, all = len(all), append(all, Question{Choice: c, Name: name, Digest: digest})

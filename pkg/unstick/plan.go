@@ -146,7 +146,24 @@ type Write struct {
 
 // change is the write as it is made and kept.
 func (w *Write) change() *change.Change {
-	return &change.Change{Op: w.Op, Cause: w.Cause.ID, Why: w.Remedy.Effect.String(), Risk: w.Risk, Temporary: w.Temporary(), Lets: w.Lets}
+	lets := w.Lets
+	for _, id := range w.protected() {
+		if !slices.Contains(lets, id) {
+			lets = append(slices.Clip(lets), id)
+		}
+	}
+	return &change.Change{Op: w.Op, Cause: w.Cause.ID, Why: w.Remedy.Effect.String(), Risk: w.Risk, Temporary: w.Temporary(), Lets: lets}
+}
+
+// protected are the objects that a change loses, and not by changing them.
+func (w *Write) protected() []graph.Identity {
+	var all []graph.Identity
+	for _, l := range w.Remedy.Loss {
+		if l.Kind == remedy.LosesObject && l.Object.UID != "" && l.Object.UID != w.Op.Object.UID {
+			all = append(all, l.Object)
+		}
+	}
+	return all
 }
 
 // consents are what agreeing to a change agrees to: it, and what follows it, each at its risk, and each object that it frees.

@@ -129,7 +129,9 @@ func (f *Facts) Namespaced(resource schema.GroupVersionResource) (namespaced, kn
 type Exemption struct {
 	Namespaces []string
 	Webhooks   int
-	Way        finding.Way
+	// Protected are objects of which a change was denied on purpose.
+	Protected []graph.Identity
+	Way       finding.Way
 }
 
 // Mark is a finalizer at its index in the list of an object.

@@ -126,7 +126,7 @@ func (f *failing) policy(said answer.Refusal) (c *finding.Cause, over bool) {
 	})
 	because(c, said)
 	if read {
-		exemptBound(f.Facts, c, about, said.Binding)
+		exemptBound(f.Facts, c, about, true, said.Binding)
 	}
 	return c, false
 }
@@ -207,7 +207,7 @@ func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
 		c.Ways = []finding.Way{finding.See(remedy.YAML(h.Config), HaveWebhookAllow)}
 	})
 	because(c, said)
-	exempt(f.Facts, c, about, h)
+	exempt(f.Facts, c, about, true, h)
 	return c, false
 }
 

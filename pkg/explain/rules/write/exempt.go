@@ -41,7 +41,8 @@ func removed(m graph.Node, asked func(operation string) bool) bool {
 }
 
 // exempt adds a way to exempt the namespace that the object is in, or is, from webhooks of one configuration, for which what they are asked about waits.
-func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.Webhook) {
+// denied: the webhook answers, and denies what removes it.
+func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, hooks ...*admission.Webhook) {
 	c.Waits = func(m graph.Node) bool {
 		return slices.ContainsFunc(hooks, func(h *admission.Webhook) bool { return asks(f, h, m) })
 	}
@@ -50,7 +51,7 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.
 		what = Webhooks
 	}
 	deletes := slices.ContainsFunc(hooks, func(h *admission.Webhook) bool { return h.Asked("DELETE") })
-	exemption(f, c, n, exempted{keyOf(h), what, len(hooks), deletes}, func(condition any) remedy.Op {
+	exemption(f, c, n, exempted{keyOf(h), what, len(hooks), deletes, denied}, func(condition any) remedy.Op {
 		var steps []remedy.Step
 		for _, h := range hooks {
 			at, test := entry(h)
@@ -62,18 +63,19 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.
 
 // exemptBound adds a way to exempt the namespace that the object is in, or is, from the binding of a policy, or to make the binding reject nothing
 // for any other object, until that is gone.
-func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
+// denied: the policy can be evaluated, and denies what removes it.
+func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, name string) {
 	binding, err := f.Get(admission.PolicyBindings, "", name)
 	if err != nil {
 		return
 	}
-	at, denies := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding), true
+	at, deletes := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding), true
 	if policy, err := f.Get(evidence.AdmissionPolicies, "", evidence.Nested(binding, "spec", "policyName")); err == nil {
-		denies = admission.PolicyCovers(policy, "DELETE")
-		deletes, updates := f.Asker.PolicyAsked(policy, binding, "DELETE"), f.Asker.PolicyAsked(policy, binding, "UPDATE")
+		deletes = admission.PolicyCovers(policy, "DELETE")
+		deletion, update := f.Asker.PolicyAsked(policy, binding, "DELETE"), f.Asker.PolicyAsked(policy, binding, "UPDATE")
 		c.Waits = func(m graph.Node) bool {
 			return removed(m, func(operation string) bool {
-				return operation == "DELETE" && deletes(m) || operation == "UPDATE" && updates(m)
+				return operation == "DELETE" && deletion(m) || operation == "UPDATE" && update(m)
 			})
 		}
 	}
@@ -83,7 +85,7 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 		c.Put(way)
 		return
 	}
-	exemption(f, c, n, exempted{name, Policy, 0, denies}, func(condition any) remedy.Op {
+	exemption(f, c, n, exempted{name, Policy, 0, deletes, denied}, func(condition any) remedy.Op {
 		step := adding(binding, "/spec/matchResources/namespaceSelector/matchExpressions/-", condition)
 		// What the API server would add to it is stated, so that the undo finds what was added
 		// (kubernetes/pkg/apis/admissionregistration/v1/defaults.go, SetDefaults_MatchResources).
@@ -94,12 +96,13 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 	})
 }
 
-// exempted is what a way out exempts namespaces from: so many webhooks, or a policy, by a key. deletes: it is asked about deletions.
+// exempted is what a way out exempts namespaces from: so many webhooks, or a policy, by a key. deletes: it is asked about deletions. denied: it denies
+// on purpose what removes the object.
 type exempted struct {
-	key      string
-	what     say.Word
-	webhooks int
-	deletes  bool
+	key             string
+	what            say.Word
+	webhooks        int
+	deletes, denied bool
 }
 
 // exemption adds the object's namespace, if it has or is one, to those that a way out exempts. In one that is not being deleted, deletions that
@@ -110,11 +113,14 @@ func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, from exempted, op
 	if namespace == "" {
 		return
 	}
-	more := !slices.Contains(e.Namespaces, namespace)
+	more, guarded := !slices.Contains(e.Namespaces, namespace), from.denied && !slices.Contains(e.Protected, n.Identity())
 	if more {
 		e.Namespaces = slices.Sorted(slices.Values(append(slices.Clip(e.Namespaces), namespace)))
 	}
-	if more || e.Webhooks != from.webhooks {
+	if guarded {
+		e.Protected = append(slices.Clip(e.Protected), n.Identity())
+	}
+	if more || guarded || e.Webhooks != from.webhooks {
 		effect, in := ExemptOne, InThatOne
 		if len(e.Namespaces) > 1 {
 			effect, in = ExemptAll, InThose
@@ -129,6 +135,12 @@ func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, from exempted, op
 		e.Way.Loss = finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, from.what, in)
 		if from.deletes && slices.ContainsFunc(e.Namespaces, func(name string) bool { return !f.Ending(name) }) {
 			e.Way.Risk, e.Way.Loss = finding.Dangerous, finding.Lost(remedy.Unguards, graph.Identity{}, UnguardedLive, from.what, in)
+		}
+		for _, id := range e.Protected[:min(len(e.Protected), mostExempted)] {
+			e.Way.Loss = append(e.Way.Loss, finding.Lost(remedy.LosesObject, id, Protects, id, from.what)...)
+		}
+		if more := len(e.Protected) - mostExempted; more > 0 {
+			e.Way.Loss = append(e.Way.Loss, finding.Lost(remedy.LosesObject, graph.Identity{}, ProtectsMore, more, from.what)...)
 		}
 		f.Exemptions[from.key] = e
 	}

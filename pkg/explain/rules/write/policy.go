@@ -47,7 +47,7 @@ func (f refused) byPolicy() *finding.Cause {
 	if !r.Misconfigured() {
 		because(c, r.Refusal)
 	}
-	exemptBound(f.Facts, c, f.n, r.Binding)
+	exemptBound(f.Facts, c, f.n, !r.Misconfigured() && !cannotJudge(r), r.Binding)
 	return c
 }
 

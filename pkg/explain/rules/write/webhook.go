@@ -58,7 +58,7 @@ func (f refused) denies(h *admission.Webhook) *finding.Cause {
 		}
 	}))
 	because(c, f.r.Refusal)
-	exempt(f.Facts, c, f.n, h)
+	exempt(f.Facts, c, f.n, true, h)
 	return c
 }
 
@@ -197,7 +197,7 @@ func deadWays(f *rules.Facts, h *admission.Webhook, s *admission.Serving, messag
 
 // bypass adds the ways to get past webhooks of one configuration that cannot be called, the narrower one first.
 func bypass(f *rules.Facts, c *finding.Cause, n graph.Node, s *admission.Serving, hooks ...*admission.Webhook) {
-	exempt(f, c, n, hooks...)
+	exempt(f, c, n, false, hooks...)
 	if s == nil || !s.Uninstalled { // what is left over is deleted
 		c.Put(passOver(f, c, hooks...))
 	}
@@ -253,7 +253,7 @@ func Delays(f *rules.Facts, n graph.Node, r admission.Reply, operation string) [
 				c.Ways = workload.Repair(f.Reader, s, say.Of(NoLongerWait))
 			}
 		})
-		exempt(f, c, n, h)
+		exempt(f, c, n, false, h)
 		causes = append(causes, c)
 	}
 	return causes

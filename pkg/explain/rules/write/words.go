@@ -51,14 +51,17 @@ const (
 	UnguardedAll say.Word = Unguarded + ", in any namespace: whatever controllers wait to do passes, deletions included"
 	// UnguardedLive is of a namespace that is not being deleted.
 	UnguardedLive say.Word = Unguarded + ": whatever controllers wait to delete there is deleted"
-	Webhook       say.Word = "webhook"
-	Webhooks      say.Word = "webhooks"
-	Policy        say.Word = "policy"
-	FromNowOn     say.Word = "any more"
-	WhileItIs     say.Word = "while it is unreachable"
-	WhileTheyAre  say.Word = "while they are unreachable"
-	InThatOne     say.Word = "any more in that namespace"
-	InThose       say.Word = "any more in those namespaces"
+	// Protects is an object of which the deletion is denied on purpose.
+	Protects     say.Word = "%s, which the %s protects"
+	ProtectsMore say.Word = "%d more objects, which the %s protects"
+	Webhook      say.Word = "webhook"
+	Webhooks     say.Word = "webhooks"
+	Policy       say.Word = "policy"
+	FromNowOn    say.Word = "any more"
+	WhileItIs    say.Word = "while it is unreachable"
+	WhileTheyAre say.Word = "while they are unreachable"
+	InThatOne    say.Word = "any more in that namespace"
+	InThose      say.Word = "any more in those namespaces"
 )
 
 // ValidatingAdmissionPolicies that reject a write.
