@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
@@ -16,6 +19,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
 )
 
 // look is one explanation, with what it was made from.
@@ -54,7 +58,7 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 			q.workloads.Want()
 		}
 	}
-	parts := o.parts(&q)
+	parts := o.parts(ctx, &q)
 	if len(o.widened) > 0 { // what an earlier look has found out about what has to be read
 		parts = parts.With(o.widened...)
 	}
@@ -91,15 +95,25 @@ type inquiry struct {
 	failed error
 }
 
-// parts are what of the cluster is read first. A file is here as a whole.
-func (o *explainOptions) parts(q *inquiry) graph.Parts {
+// parts are what of the cluster is read first. A file is here as a whole. Without a controller manager, what it has not done
+// is looked for anywhere, so that nearly all answers about a namespace take all.
+func (o *explainOptions) parts(ctx context.Context, q *inquiry) graph.Parts {
 	switch {
 	case q.session.files != nil, !o.given() && o.allNamespaces:
 		return nil
 	case o.given():
 		return explain.PartsOf(q.found)
+	case managerGone(ctx, q.session):
+		return nil
 	}
 	return explain.PartsIn(q.session.namespace)
+}
+
+// managerGone reports whether the lease of the controller manager shows that none works, by the local clock: that decides what
+// is read, and nothing that is said.
+func managerGone(ctx context.Context, s *session) bool {
+	l, err := s.reader.Read(ctx, evidence.Leases, metav1.NamespaceSystem, "kube-controller-manager")
+	return apierrors.IsNotFound(err) || err == nil && lease.Of(l.Object).Judge(time.Now()) != lease.Held
 }
 
 // lookAt reads parts of the cluster and explains what was asked for.

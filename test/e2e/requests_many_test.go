@@ -79,8 +79,10 @@ func TestRequestsOfMany(t *testing.T) {
 	crowdOf(t, cp, many).fill(t)
 	dir := t.TempDir()
 	manifest, kept := manifestsOfMany(t, dir, many)
+	counted := map[string]int{}
 	for _, args := range manyArgs(dir, manifest, kept) {
 		n, stdout := requestsOf(t, cp, args)
+		counted[args] = n
 		if n > mostRequests {
 			t.Errorf("%s sent %d requests", args, n)
 		}
@@ -90,6 +92,9 @@ func TestRequestsOfMany(t *testing.T) {
 		case args == withStatus && ready <= many:
 			t.Errorf("%d Deployments with READY, want more than %d: %.500s", ready, many, stdout)
 		}
+	}
+	if all, one := counted["explain-stuck -A"], counted["explain-stuck -n many"]; one > all+1 { // it asks first whether it takes all
+		t.Errorf("explain-stuck sent %d requests about a namespace, and %d about all of them", one, all)
 	}
 	for _, args := range []string{withStatus, "explain-stuck -n many configmap/held-7"} {
 		argv := append([]string{"kubectl-gc"}, strings.Fields(args)...)
