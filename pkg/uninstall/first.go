@@ -64,7 +64,7 @@ func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
 		return say.Of(isUninstallation, id)
 	case controlled(id.Resource.GroupResource()) != nil:
 		return say.Of(deletesMore, id, argument(id))
-	case slices.ContainsFunc(p.wanted, func(k Kept) bool { return k.Object.UID == id.UID }):
+	case slices.ContainsFunc(p.wanted, func(stays wanted) bool { return stays.object.UID == id.UID }):
 		return say.Of(isToStay, id)
 	case !known || !certain.Has(n):
 		return say.Of(notCertain, id)

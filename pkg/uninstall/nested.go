@@ -65,11 +65,7 @@ func (w *World) Follow(p *Plan) {
 	}
 	f.ownNeeds()
 	p.keepNoTargets()
-	for _, k := range p.Kept {
-		if k.Object.UID != "" && (k.Reason == ResourcePolicy || k.Reason == MarkedOff) {
-			p.wanted = append(p.wanted, k)
-		}
-	}
+	f.spared()
 }
 
 // inTurn has each barrier come after the one before, and only when that has gone if it is awaited. The tool's own object is in the first of its barriers alone.

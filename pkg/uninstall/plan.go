@@ -52,7 +52,7 @@ type Plan struct {
 	// delegates are what Follow found, and needs what their controllers need. doubts say why it is not known of what they delete whether they do.
 	delegates []*delegate
 	graph     *graph.Graph       // set by Follow
-	wanted    []Kept             // what is to stay, of a prune without a Reason
+	wanted    []wanted           // what is to stay
 	owners    map[types.UID]bool // the tool's own object, its owners, and theirs
 	needs     map[types.UID][]preview.Need
 	doubts    map[types.UID]say.Text
@@ -184,7 +184,7 @@ const (
 	Refused Cause = "Refused"
 	// Generated: the object has no name, but a generateName, so that which objects were made of it is not known.
 	Generated Cause = "Generated"
-	// Wanted: the object is to stay, and goes with something else.
+	// Wanted: the object is to stay, as Detail says, and goes with something else.
 	Wanted Cause = "Wanted"
 	// NoParent: the object is not the parent of an apply set.
 	NoParent Cause = "NoParent"

@@ -16,18 +16,18 @@ func Prune(w *World, before, after []Item) *Plan {
 		schema.GroupKind
 		namespace, name string
 	}
-	wanted := map[key]bool{}
+	known := map[key]bool{}
 	for _, f := range w.find(after) {
-		wanted[key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}] = f.state != unnamed
+		known[key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}] = f.state != unnamed
 		if f.state == present {
-			p.wanted = append(p.wanted, Kept{Object: f.id()})
+			p.wanted = append(p.wanted, wanted{f.id(), inNewManifests})
 		}
 	}
 	all, removed := w.find(before), []found(nil)
 	for i := range all {
 		f := &all[i]
-		if k := (key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}); !wanted[k] {
-			wanted[k] = f.state != unnamed // once
+		if k := (key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}); !known[k] {
+			known[k] = f.state != unnamed // once
 			removed = append(removed, *f)
 		}
 	}

@@ -69,18 +69,14 @@ func (r *Report) foreseen(w *World) {
 	r.stay()
 	r.unmade()
 	going := r.Preview.Going()
-	for _, k := range p.wanted {
-		if id := k.Object; going[id.UID] {
-			open := Open{Cause: Wanted, Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(), Namespace: id.Namespace, Name: id.Name}}
-			if k.Reason != "" {
-				open.Detail = k.Says()
-			}
-			p.Open = append(p.Open, open)
+	for _, stays := range p.wanted {
+		if id := stays.object; going[id.UID] {
+			p.Open = append(p.Open, Open{Cause: Wanted, Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(), Namespace: id.Namespace, Name: id.Name}, Detail: stays.why})
 		}
 	}
 	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })           // with its namespace, or its owner
 	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
-	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.delivers(&r) })
+	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.delivers(r.Deliverer()) })
 	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
 	r.Fails = r.Sticks() || slices.ContainsFunc(p.Open, func(o Open) bool { return o.Cause == Wanted }) || s.Sticks(false) || s.CertainlyBreaks()
 }
@@ -144,9 +140,8 @@ func (r *Report) stay() {
 	}
 }
 
-// delivers reports whether an object comes back with what is removed, or with what goes by that, and so does not.
-func (p *Plan) delivers(r *foresight.Return) bool {
-	kind, namespace, name := r.Deliverer()
+// delivers reports whether what has deployed an object is what is removed, or goes by that.
+func (p *Plan) delivers(kind, namespace, name string) bool {
 	is := func(of, in, called string) bool {
 		return of != "" && kind == of && name == called && (namespace == in || namespace == "")
 	}

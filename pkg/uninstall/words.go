@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -25,7 +26,7 @@ const (
 	notBeforeHook    say.Word = "nothing is deleted ahead of the pre-delete hook %s, which may free, keep or refuse what gets stuck: see first what it does"
 	isUninstallation say.Word = "the deletion of %s is the uninstallation itself, so it is not deleted first; explain-stuck says how it is freed when it is stuck"
 	deletesMore      say.Word = "the deletion of %s also deletes what that has deployed, so it is not deleted first: uninstall %s shows it; if all of that is to go, delete it first"
-	isToStay         say.Word = "%s is to stay, but is deleted with something else that goes: have that stay, too"
+	isToStay         say.Word = "%s is to stay, but is deleted with something else that goes: keep that, too, or remove it first where it belongs"
 	notCertain       say.Word = "it is not certain that the tool deletes %s, so it is not deleted first"
 	refuserFirst     say.Word = "delete first %s, which rejects deletes as soon as nothing answers it"
 	kubernetesOwn    say.Word = "%s is of a type of Kubernetes, and is not deleted first: its controller might wait for what uses it"
@@ -40,6 +41,12 @@ const (
 	argoElsewhere say.Word = "might stay: Argo CD is in namespace %s, and reconciles Applications elsewhere only where application.namespaces allows it"
 	projectFirst  say.Word = "Argo CD removes the finalizer of %s only when no Application names it"
 )
+
+// Why an object is to stay.
+const inNewManifests = "the new manifests have it"
+
+func keptByTool(k *Kept) string         { return "the tool keeps it (" + k.Says() + ")" }
+func belongsTo(m *delivery.Mark) string { return "it belongs to " + m.String() }
 
 // Says says why the object is kept.
 func (k *Kept) Says() string {
@@ -125,10 +132,7 @@ func (o *Open) Says() string {
 	case Generated:
 		return "has a generateName, so which objects were made of it is not known"
 	case Wanted:
-		if o.Detail != "" {
-			return "the tool keeps it (" + o.Detail + "), but it is deleted with something else that goes"
-		}
-		return "the new manifests have it, but it is deleted with something that only the old ones have"
+		return o.Detail + ", but it is deleted with something else that goes"
 	case NoParent:
 		return "it has no label applyset.kubernetes.io/id, so it is not the parent of an apply set"
 	case Elsewhere:

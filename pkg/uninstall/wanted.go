@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// wanted is an object that is to stay, although it may go with something else.
+type wanted struct {
+	object graph.Identity
+	why    string
+}
+
+// spared finds what is to stay and may go with what the tool deletes: what it keeps on purpose, and what another has deployed.
+func (f *following) spared() {
+	for i := range f.plan.Kept {
+		if k := &f.plan.Kept[i]; k.Object.UID != "" && (k.Reason == ResourcePolicy || k.Reason == MarkedOff) {
+			f.plan.wanted = append(f.plan.wanted, wanted{k.Object, keptByTool(k)})
+		}
+	}
+	var uids []types.UID
+	for _, id := range f.plan.Targets() {
+		uids = append(uids, id.UID)
+	}
+	var nodes []graph.Node
+	for n := range gc.Concerned(f.Graph, uids).All() {
+		if !n.Virtual() && !n.HasOwners() && len(n.Object().Labels) > 0 && len(f.plan.in(n.UID())) == 0 {
+			nodes = append(nodes, n)
+		}
+	}
+	slices.SortFunc(nodes, graph.Node.Compare)
+	if len(nodes) > mostRead {
+		f.Evidence.NoteUnread(madeUnread(len(nodes), mostRead))
+		nodes = nodes[:mostRead]
+	}
+	f.Evidence.Together(nodes)
+	for _, n := range nodes {
+		o, err := f.Evidence.Whole(n)
+		if err != nil {
+			continue // it is noted as unread
+		}
+		known := slices.ContainsFunc(f.plan.wanted, func(stays wanted) bool { return stays.object.UID == n.UID() })
+		if m := f.another(o); m != nil && !known {
+			f.plan.wanted = append(f.plan.wanted, wanted{n.Identity(), belongsTo(m)})
+		}
+	}
+}
+
+// another is who has deployed an object, nil when that is what is removed or goes, when it does not exist any more, or when nobody is known to have.
+func (f *following) another(o *unstructured.Unstructured) *delivery.Mark {
+	marks := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool {
+		return m.Usual || m.Kind == "ApplySet" || m.Kind == "Release" && o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm"
+	})
+	if len(marks) == 0 || slices.ContainsFunc(marks, func(m delivery.Mark) bool { return f.plan.delivers(m.Kind, m.Namespace, m.Name) }) || !f.exists(&marks[0]) {
+		return nil
+	}
+	return &marks[0]
+}
+
+// exists reports whether who has deployed an object is there, or may be.
+func (f *following) exists(m *delivery.Mark) bool {
+	if m.Kind != "Release" {
+		return m.Namespace == "" || len(f.Evidence.Named(m.Resource, m.Namespace, m.Name)) > 0 || !f.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
+	}
+	secrets := schema.GroupResource{Resource: "secrets"}
+	return !f.Graph.Snapshot().ListedIn(secrets, m.Namespace) || slices.ContainsFunc(f.Evidence.Within(secrets, m.Namespace), func(n graph.Node) bool {
+		return strings.HasPrefix(n.Name(), "sh.helm.release.v1."+m.Name+".v")
+	})
+}
