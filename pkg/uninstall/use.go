@@ -95,7 +95,7 @@ func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []
 		all := slices.Collect(reader.In(o))
 		for _, t := range targets {
 			if n, sure := t.Surest(slices.Values(all)); sure > mention.No {
-				uses[t.Identity] = append(uses[t.Identity], use{evidence.IdentityOf(r.GroupVersionResource, r.Kind, o), n.Path(), sure})
+				uses[t.Identity] = append(uses[t.Identity], use{evidence.IdentityOf(r.GroupVersionResource, r.Kind, o), n.Path, sure})
 			}
 		}
 	})

@@ -98,7 +98,7 @@ func (f *references) Lacks(n graph.Node, full *unstructured.Unstructured) []Lack
 			continue
 		}
 		if id := identityIn(r, o.Namespace, o.Text, n); f.isAbsent(id) {
-			lacks = append(lacks, Lack{id, evidence.Field(n, o.Path(), id.String()+" does not exist")})
+			lacks = append(lacks, Lack{id, evidence.Field(n, o.Path, id.String()+" does not exist")})
 		}
 	}
 	slices.SortStableFunc(lacks, func(a, b Lack) int { return cmp.Compare(b.Object.Resource.Group, a.Object.Resource.Group) })
@@ -275,10 +275,10 @@ func (f *references) uses(r *graph.Resource, o *unstructured.Unstructured, t *me
 		switch relates := func(known relation) bool { return known == relation{r.GroupResource().String(), n.Field()} }; {
 		case n.Text != t.Name || !t.Means(n):
 		case slices.ContainsFunc(relations(s), relates):
-			user.Evidence, user.Stated = evidence.Field(user.Node, n.Path(), n.Text), true
+			user.Evidence, user.Stated = evidence.Field(user.Node, n.Path, n.Text), true
 			return user, true
 		case !uses && n.InSpec() && t.Named(n) >= mention.Called:
-			user.Evidence, uses = evidence.Field(user.Node, n.Path(), n.Kind+" "+n.Text), true
+			user.Evidence, uses = evidence.Field(user.Node, n.Path, n.Kind+" "+n.Text), true
 		}
 	}
 	return user, uses

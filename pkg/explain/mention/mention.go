@@ -39,7 +39,9 @@ const (
 // Name is a text of an object that may name another one.
 type Name struct {
 	Text string
-	// Sure is by its field alone, and so is Kind unless it is Stated. The others are empty where they are not stated.
+	// Path is that of its field.
+	Path string
+	// Sure is by the field alone, and so is Kind unless it is Stated. The others are empty where they are not stated.
 	Sure                   Sure
 	Kind, Group, Namespace string
 	// Optional: the object does without what it names.
@@ -53,57 +55,28 @@ type Name struct {
 	in   map[string]any
 	key  string
 	of   *keyOf
-	at   *step
 }
 
-// Path is the path of the field.
-func (n *Name) Path() string { return n.at.path(true) }
+// place is one in a list.
+var place = pattern.New(`\[\d+\]`)
 
 // Field is the path of the field without the places in lists.
-func (n *Name) Field() string { return n.at.path(false) }
+func (n *Name) Field() string { return place().ReplaceAllString(n.Path, "") }
 
 // InSpec reports whether the text is in the spec.
-func (n *Name) InSpec() bool { return n.at.first() == "spec" }
-
-// step is a key on the way to a field, or the place in a list.
-type step struct {
-	before *step
-	key    string
-	place  int
-}
-
-func (s *step) path(places bool) string {
-	if s.before == nil {
-		return s.key
-	}
-	switch before := s.before.path(places); {
-	case s.key != "":
-		return before + "." + s.key
-	case places:
-		return before + "[" + strconv.Itoa(s.place) + "]"
-	default:
-		return before
-	}
-}
-
-func (s *step) first() string {
-	for s.before != nil {
-		s = s.before
-	}
-	return s.key
-}
+func (n *Name) InSpec() bool { return strings.HasPrefix(n.Path, "spec.") }
 
 var (
 	// nameless keys are those of texts that name no objects, or not one of a type that others name, and of what has labels.
-	nameless = pattern.New(`(?i)^(apiVersion|kind|uid|(image|container)ID|labels|matchLabels|matchExpressions|nodeSelector|managedFields|ownerReferences|finalizers|container|containerName|.*namespaces?)$|^(port|.*Port)$`)
+	// So are annotations that say where their own object is from.
+	nameless = pattern.New(`(?i)^(apiVersion|kind|uid|(image|container)ID|labels|matchLabels|matchExpressions|nodeSelector|managedFields|ownerReferences|finalizers|resourceVersion|` +
+		`.*Timestamp|container|containerName|.*namespaces?)$|^(port|.*Port)$|^(meta\.helm\.sh/.*|kubectl\.kubernetes\.io/last-applied-configuration)$`)
 	// plain keys are nameless where their values are texts, or maps of texts, as labels are.
 	plain = pattern.New(`(?i)^(image|selector)$`)
-	// own keys are those of lists of which the elements have names of their own.
-	own = pattern.New(`^((initC|ephemeralC|c)ontainers|((initC|ephemeralC|c)ontainer)Statuses|env|ports|volumes|volumeMounts|volumeDevices)$`)
+	// own keys are those of lists of which the elements have names of their own, and of what has that of the object.
+	own = pattern.New(`^(metadata|(initC|ephemeralC|c)ontainers|((initC|ephemeralC|c)ontainer)Statuses|env|ports|volumes|volumeMounts|volumeDevices)$`)
 	// core keys are of fields that name an object of one well-known type.
 	core = pattern.New(`(?i)^(secret|configmap|serviceaccount|service|claim|volume|node|(storage|priority|runtime|ingress|gateway)class)(name|ref|keyref)?$`)
-	// records are annotations that say where their own object is from.
-	records = pattern.New(`^(meta\.helm\.sh/|kubectl\.kubernetes\.io/last-applied-configuration$)`)
 	// reference and holder are keys of fields that say of which kind a name is: of a map with it, and of what has data for the object.
 	reference = pattern.New(`^(.+?)(?:Key)?(?:Ref|Reference)s?$`)
 	holder    = pattern.New(`^.+(Secret|ConfigMap)$`)
@@ -165,7 +138,7 @@ func capital(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[m
 func (r *Reader) In(o *unstructured.Unstructured) iter.Seq[*Name] {
 	return func(yield func(*Name) bool) {
 		w := &walk{r, o.GetNamespace(), yield}
-		w.fields(o.Object, "", nil)
+		w.fields(o.Object, "", "")
 	}
 }
 
@@ -176,50 +149,38 @@ type walk struct {
 	yield func(*Name) bool
 }
 
-// value looks into a value that a map has under a key. At is its path.
-func (w *walk) value(v any, in map[string]any, key string, at *step) bool {
+// value looks into a value that a map has under a key.
+func (w *walk) value(v any, in map[string]any, key, path string) bool {
 	switch v := v.(type) {
 	case string:
 		of := w.of(key).ofText
-		return w.text(&Name{Text: v, Kind: of.name, Sure: of.sure, in: in, key: key, at: at})
+		return w.text(&Name{Text: v, Path: path, Kind: of.name, Sure: of.sure, in: in, key: key})
 	case []any:
 		for i, each := range v {
-			if !w.value(each, in, key, &step{before: at, place: i}) {
+			if !w.value(each, in, key, path+"["+strconv.Itoa(i)+"]") {
 				return false
 			}
 		}
 	case map[string]any:
-		return w.fields(v, key, at)
+		return w.fields(v, key, path+".")
 	}
 	return true
 }
 
-// fields looks into a map that has a key.
-func (w *walk) fields(all map[string]any, key string, at *step) bool {
+// fields looks into a map that has a key. Paths of its fields begin with before.
+func (w *walk) fields(all map[string]any, key, before string) bool {
 	for _, k := range slices.Sorted(maps.Keys(all)) {
-		v, path, goesOn := all[k], &step{before: at, key: k}, true
+		goesOn := true
 		switch of := w.of(k); {
-		case k == "metadata":
-			goesOn = w.annotations(all, path)
-		case of.nameless, of.plain && isPlain(v), k == "name" && w.of(key).own:
+		case of.nameless, of.plain && isPlain(all[k]), k == "name" && w.of(key).own:
 		case k == "name":
-			goesOn = w.named(all, key, path)
+			goesOn = w.named(all, key, before+k)
 		case k == "resourceNames":
-			goesOn = w.rule(all, path)
+			goesOn = w.rule(all, before+k)
 		default:
-			goesOn = w.value(v, all, k, path)
+			goesOn = w.value(all[k], all, k, before+k)
 		}
-		if !goesOn || !w.text(&Name{Text: k, key: k, isKey: true, at: path}) {
-			return false
-		}
-	}
-	return true
-}
-
-func (w *walk) annotations(all map[string]any, at *step) bool {
-	annotations, _, _ := unstructured.NestedStringMap(all, "metadata", "annotations")
-	for _, name := range slices.Sorted(maps.Keys(annotations)) {
-		if !records().MatchString(name) && !w.text(&Name{Text: annotations[name], key: name, at: &step{before: at, key: "annotations." + name}}) {
+		if !goesOn || !w.text(&Name{Text: k, Path: before + k, key: k, isKey: true}) {
 			return false
 		}
 	}
@@ -239,12 +200,12 @@ func isPlain(v any) bool {
 }
 
 // named looks at the name in a map with a key, which may be a reference.
-func (w *walk) named(all map[string]any, key string, at *step) bool {
+func (w *walk) named(all map[string]any, key, path string) bool {
 	name, is := all["name"].(string)
 	if !is {
-		return w.value(all["name"], all, key, at)
+		return w.value(all["name"], all, key, path)
 	}
-	n := &Name{Text: name, Kind: evidence.Text(all["kind"]), Group: evidence.Text(all["group"]) + evidence.Text(all["apiGroup"]), Namespace: evidence.Text(all["namespace"]), in: all, key: key, at: at}
+	n := &Name{Text: name, Path: path, Kind: evidence.Text(all["kind"]), Group: evidence.Text(all["group"]) + evidence.Text(all["apiGroup"]), Namespace: evidence.Text(all["namespace"]), in: all, key: key}
 	if n.Group == "" {
 		gv, _ := schema.ParseGroupVersion(evidence.Text(all["apiVersion"]))
 		n.Group = gv.Group
@@ -262,11 +223,11 @@ func (w *walk) named(all map[string]any, key string, at *step) bool {
 }
 
 // rule looks at the names to which a rule of a role applies.
-func (w *walk) rule(rule map[string]any, at *step) bool {
+func (w *walk) rule(rule map[string]any, path string) bool {
 	resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
 	names, _, _ := unstructured.NestedStringSlice(rule, "resourceNames")
 	for _, name := range names {
-		if !w.text(&Name{Text: name, Sure: Stated, resources: resources, at: at}) {
+		if !w.text(&Name{Text: name, Path: path, Sure: Stated, resources: resources}) {
 			return false
 		}
 	}

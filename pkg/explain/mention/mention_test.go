@@ -58,7 +58,7 @@ func TestSurest(t *testing.T) {
 		n, sure := test.target.Surest(reader.In(read(t, test.object)))
 		path := ""
 		if n != nil {
-			path = n.Path()
+			path = n.Path
 		}
 		if path != test.path || sure != test.sure {
 			t.Errorf("%s in %s: %q, %d; want %q, %d", test.target.Identity, test.object, path, sure, test.path, test.sure)
