@@ -330,12 +330,18 @@ func revoke(op *remedy.Op, now *unstructured.Unstructured, absent bool) (*remedy
 	switch {
 	case op.Grant == nil && !absent:
 		return nil, Final, nil
-	case absent, !op.Made(now):
+	case absent:
 		return nil, Gone, nil
 	}
 	id := op.Object
-	id.UID = now.GetUID()
 	index, ours, subjects := op.Grant.In(now.Object)
+	switch known := op.Made(now) || id.UID == now.GetUID(); {
+	case !known && ours && index >= 0:
+		return nil, Replaced, nil
+	case !known:
+		return nil, Gone, nil
+	}
+	id.UID = now.GetUID()
 	path := fmt.Sprint("/subjects/", index)
 	switch deleted := now.GetDeletionTimestamp() != nil; {
 	case ours && !deleted && (subjects == 0 || index == 0 && subjects == 1):

@@ -89,7 +89,7 @@ func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstr
 	}
 	err = w.send(ctx, &op)
 	if r.Status, r.Err = StatusOf(err), err; r.Status == Done {
-		r.Status, r.Err = w.readBack(ctx, &op, fields, before)
+		r.Status, r.Err = w.readBack(ctx, &r.Change.Op, fields, before)
 	}
 	if err := finish(r.Status); err != nil {
 		r.Err = errors.Join(r.Err, &JournalError{err})
@@ -130,7 +130,7 @@ func (w *Writer) send(ctx context.Context, op *remedy.Op) error {
 	return w.Do(ctx, op)
 }
 
-// readBack finds out what became of a change that the API server has accepted.
+// readBack finds out what became of a change that the API server has accepted, and the UID of what it has made.
 func (w *Writer) readBack(ctx context.Context, op *remedy.Op, fields []remedy.Field, before *unstructured.Unstructured) (Status, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sending)
 	defer cancel()
@@ -139,9 +139,12 @@ func (w *Writer) readBack(ctx context.Context, op *remedy.Op, fields []remedy.Fi
 	switch {
 	case op.Creates() && gone:
 		return Reverted, errReverted
-	case op.Grant != nil && err == nil && !op.Made(now):
+	case op.Creates() && err == nil && (op.Grant == nil || op.Made(now)):
+		op.Object.UID = now.GetUID()
+		return Done, nil
+	case op.Creates() && err == nil:
 		return Skipped, errors.New("another object has its name by now")
-	case op.Creates() && err == nil, before != nil && IsGone(op.Object, now, err):
+	case before != nil && IsGone(op.Object, now, err):
 		return Done, nil
 	case err != nil:
 		return Unanswered, fmt.Errorf("reading %s back: %w", op.Object, err)
@@ -163,7 +166,6 @@ func (w *Writer) TakeBack(ctx context.Context, c *Change, before *unstructured.U
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takingBack)
 	defer cancel()
 	r := Record{Time: w.Now(), Change: *c, Before: before, Status: NotTakenBack}
-	w.mark(&r.Change.Op)
 	version := ""
 	for tries := 0; ; tries++ {
 		ended, err := w.takeBack(ctx, &r, status, &version)

@@ -218,6 +218,9 @@ func (s *Sender) patch(ctx context.Context, id graph.Identity, kind types.PatchT
 	return s.request(ctx, s.rest.Patch(kind).AbsPath(id.Resource.Path(id.Namespace, id.Name)...).Param("fieldManager", s.manager), patch)
 }
 
+// errUnmarked says why nothing is granted.
+var errUnmarked = errors.New("an admission webhook or policy removes the annotation " + remedy.MarkAnnotation + ", by which it would be taken back")
+
 // create makes an object with nothing but its name, or a binding with a grant. That is made without subjects, which are added to what was made: a
 // creation that arrives late, when nobody takes it back any more, grants nothing, and the other change is for one version.
 func (s *Sender) create(ctx context.Context, op *remedy.Op) ([]byte, error) {
@@ -249,6 +252,9 @@ func (s *Sender) create(ctx context.Context, op *remedy.Op) ([]byte, error) {
 	_, _, subjects := g.In(made.Object)
 	if existed != nil && (!op.Made(made) || subjects > 0 || made.GetDeletionTimestamp() != nil) {
 		return nil, existed
+	}
+	if err == nil && !op.Made(made) {
+		err = errUnmarked
 	}
 	var data []byte
 	if id.UID = made.GetUID(); err == nil {

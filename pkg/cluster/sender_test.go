@@ -117,6 +117,9 @@ func TestOperator(t *testing.T) {
 		{op: remedy.GrantOf(binding, remedy.Grant{ClusterRole: "view", Namespace: "default", ServiceAccount: "again"}), path: []string{"roleRef", "name"}, want: "view"},
 		{op: remedy.DeleteOf(held, metav1.DeleteOptions{}), path: []string{"metadata", "deletionTimestamp"}, want: "20", twice: true},
 	} {
+		if step.op.Grant != nil {
+			step.op.Mark = "this run"
+		}
 		what := string(step.op.Verb) + " " + step.op.Object.String()
 		before, _ := at(step.op.Object).Get(t.Context(), step.op.Object.Name, metav1.GetOptions{})
 		if err := trial.Do(t.Context(), &step.op); err != nil {

@@ -374,7 +374,7 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 		before = r.beating(ctx, &fresh.Op, before)
 	}
 	made := r.Make(ctx, fresh.change(), before.object)
-	fresh.Op.Object = made.Change.Op.Object // with the UID of what was made
+	fresh.Op = made.Change.Op // with what tells what was made
 	return Record{Time: made.Time, Write: fresh, Result: made.Status, Err: made.Err, before: made.Before}
 }
 

@@ -224,7 +224,7 @@ func (f *failing) webhookFailed(h *admission.Webhook, about graph.Node, said ans
 		}
 		c.Evidence, c.Ways = append(c.Evidence, configured(h)...), deadWays(f.Facts, h, s, said.Message)
 	})
-	bypass(f.Facts, c, about, s, h)
+	bypass(f.Facts, c, about, h)
 	return c
 }
 

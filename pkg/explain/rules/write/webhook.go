@@ -138,7 +138,7 @@ func DeadWebhook(f *rules.Facts, n graph.Node, h *admission.Webhook, s *admissio
 		f.Together[c] = append(f.Together[c], h)
 		takeIn(f, c, h, s, message)
 	}
-	bypass(f, c, n, s, f.Together[c]...)
+	bypass(f, c, n, f.Together[c]...)
 	return met(f, n, c, `failed calling webhook "`+h.Name+`"`)
 }
 
@@ -178,7 +178,7 @@ func deadWays(f *rules.Facts, h *admission.Webhook, s *admission.Serving, messag
 	end := finding.Does(remedy.DeleteOf(h.Config, metav1.DeleteOptions{}).Saved(f.Version(h.Config)), DeleteConfiguration)
 	end.Loss = unguards(Webhooks, FromNowOn)
 	switch wrong := admission.CallError(message); {
-	case s != nil && s.Uninstalled:
+	case leftover(f, h):
 		end.Effect, end.Leftover = say.Of(DeleteLeftover, s.Namespace, s.Name), true
 		return []finding.Way{end}
 	case wrong != admission.OtherCall && (s == nil || !s.Dead):
@@ -195,10 +195,18 @@ func deadWays(f *rules.Facts, h *admission.Webhook, s *admission.Serving, messag
 	return ways
 }
 
+// leftover reports whether the configuration of a webhook is left over: none of its webhooks has a service that exists.
+func leftover(f *rules.Facts, h *admission.Webhook) bool {
+	return !slices.ContainsFunc(f.Asker.Webhooks(), func(other *admission.Webhook) bool {
+		s := f.Asker.ServingOf(other)
+		return other.Config == h.Config && (s == nil || !s.Uninstalled)
+	})
+}
+
 // bypass adds the ways to get past webhooks of one configuration that cannot be called, the narrower one first.
-func bypass(f *rules.Facts, c *finding.Cause, n graph.Node, s *admission.Serving, hooks ...*admission.Webhook) {
+func bypass(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.Webhook) {
 	exempt(f, c, n, false, hooks...)
-	if s == nil || !s.Uninstalled { // what is left over is deleted
+	if !leftover(f, hooks[0]) { // or else it is deleted
 		c.Put(passOver(f, c, hooks...))
 	}
 }
