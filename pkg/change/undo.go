@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -225,7 +224,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 	case remedy.Taint:
 		back = remedy.Op{Verb: remedy.Untaint, Object: op.Object, Value: op.Value}
 	}
-	if w.destroys(ctx, steps, now) || back.EndsPods() && evidence.EndsClaims(now) {
+	if w.destroys(ctx, steps, now) || back.EndsPods() && w.endsClaims(ctx, now) {
 		return nil, Destroys, nil
 	}
 	return &back, map[remedy.Standing]Obstacle{remedy.Altered: Changed}[standing], nil
@@ -245,7 +244,7 @@ func (w *Writer) owners(ctx context.Context, namespace string, steps []remedy.St
 			if _, reference := value.(map[string]any); !reference {
 				continue // a flag of one that is there
 			}
-			if obstacle, err := w.owner(ctx, namespace, value, sets.New[types.UID]()); obstacle != "" {
+			if obstacle, err := w.owner(ctx, namespace, value, map[types.UID]Obstacle{}); obstacle != "" {
 				return obstacle, err
 			}
 		}
@@ -253,9 +252,9 @@ func (w *Writer) owners(ctx context.Context, namespace string, steps []remedy.St
 	return "", nil
 }
 
-// owner looks for the owner of a reference, and for one of its owners, and so on: an owner stays if one above it does, but for those that were met
-// on the way up.
-func (w *Writer) owner(ctx context.Context, namespace string, reference any, met sets.Set[types.UID]) (Obstacle, error) {
+// owner looks for the owner of a reference, and for one of its owners, and so on: an owner stays if one above it does, or if it is above itself. met has
+// what was found out before.
+func (w *Writer) owner(ctx context.Context, namespace string, reference any, met map[types.UID]Obstacle) (Obstacle, error) {
 	fields, _ := reference.(map[string]any)
 	text := func(key string) string { value, _ := fields[key].(string); return value }
 	resource, err := w.Resource(schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")))
@@ -272,15 +271,26 @@ func (w *Writer) owner(ctx context.Context, namespace string, reference any, met
 		return Ownerless, nil
 	case err != nil:
 		return Unread, err
-	case met.Has(id.UID):
-		return "", nil
+	}
+	if is, known := met[id.UID]; known {
+		return is, nil
 	}
 	return w.owned(ctx, owner, met)
 }
 
+// endsClaims reports whether claims go, or may, when a workload is made smaller: with its pods, or as these are the last to use them.
+func (w *Writer) endsClaims(ctx context.Context, workload *unstructured.Unstructured) bool {
+	return evidence.EndsClaims(workload) || slices.ContainsFunc(evidence.ClaimsOf(workload), func(name string) bool {
+		id := evidence.Identity(evidence.Claims, workload.GetNamespace(), name)
+		claim, err := w.Read(ctx, id)
+		return err == nil && claim.GetDeletionTimestamp() != nil || err != nil && !answer.NoSuchObject(err, evidence.Claims.GroupResource(), name)
+	})
+}
+
 // owned returns why the garbage collector would, or might, delete an object: all of its owners are gone or go.
-func (w *Writer) owned(ctx context.Context, o *unstructured.Unstructured, met sets.Set[types.UID]) (is Obstacle, err error) {
-	met.Insert(o.GetUID())
+func (w *Writer) owned(ctx context.Context, o *unstructured.Unstructured, met map[types.UID]Obstacle) (is Obstacle, err error) {
+	met[o.GetUID()] = ""
+	defer func() { met[o.GetUID()] = is }()
 	owners, _, _ := unstructured.NestedSlice(o.Object, "metadata", "ownerReferences")
 	for _, reference := range owners {
 		if is, err = w.owner(ctx, o.GetNamespace(), reference, met); is == "" {
@@ -320,7 +330,7 @@ func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unst
 		string(claim.GetUID()) != field("spec", ref, "uid") {
 		return true
 	}
-	obstacle, _ := w.owned(ctx, claim, sets.New[types.UID]())
+	obstacle, _ := w.owned(ctx, claim, map[types.UID]Obstacle{})
 	return obstacle != ""
 }
 

@@ -434,14 +434,21 @@ func TestUndoScale(t *testing.T) {
 		spec string
 		want change.Obstacle
 	}{
-		"no claims":                    {`"template":{"spec":{"volumes":[{"name":"a","emptyDir":{}}]}}`, ""},
-		"claims that stay":             {`"template":{"spec":{"volumes":[{"name":"a","persistentVolumeClaim":{"claimName":"c"}}]}}`, ""},
-		"ephemeral volumes":            {`"template":{"spec":{"volumes":[{"name":"a","ephemeral":{"volumeClaimTemplate":{}}}]}}`, change.Destroys},
-		"claims that it deletes":       {`"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"}`, change.Destroys},
-		"claims that go with it alone": {`"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Retain","whenDeleted":"Delete"}`, ""},
+		"no claims":                     {`"template":{"spec":{"volumes":[{"name":"a","emptyDir":{}}]}}`, ""},
+		"claims that stay":              {`"template":{"spec":{"volumes":[{"name":"a","persistentVolumeClaim":{"claimName":"c"}}]}}`, ""},
+		"ephemeral volumes":             {`"template":{"spec":{"volumes":[{"name":"a","ephemeral":{"volumeClaimTemplate":{}}}]}}`, change.Destroys},
+		"claims that it deletes":        {`"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"}`, change.Destroys},
+		"a claim that is being deleted": {`"template":{"spec":{"volumes":[{"name":"a","persistentVolumeClaim":{"claimName":"going"}}]}}`, change.Destroys},
+		"a claim of a template that is": {`"volumeClaimTemplates":[{"metadata":{"name":"data"}}]`, change.Destroys},
+		"claims that go with it alone":  {`"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Retain","whenDeleted":"Delete"}`, ""},
 	} {
 		workload := thing("statefulsets", "w")
 		s := testapi.New()
+		for _, name := range []string{"going", "data-w-0"} {
+			claim := thing("persistentvolumeclaims", name)
+			claim.Namespace = "s"
+			s.Put(claim, object(t, `{"metadata":{"namespace":"s","finalizers":["x/y"],"deletionTimestamp":"2026-01-02T03:04:05Z"}}`))
+		}
 		s.Put(workload, object(t, `{"apiVersion":"apps/v1","kind":"StatefulSet","spec":{"replicas":0,`+test.spec+`}}`))
 		w := writing(t, s)
 		w.Make(t.Context(), &change.Change{Op: remedy.ScaleOf(workload, remedy.Replicas{Wanted: 1})}, s.Object(workload))
@@ -463,15 +470,16 @@ func TestUndoReclaimPolicy(t *testing.T) {
 		phase, claim string
 		want         change.Obstacle
 	}{
-		"in use":                        {"Bound", `{"metadata":{"namespace":"s","uid":"c"}}`, ""},
-		"its namespace is not known":    {"Bound", `{"metadata":{"namespace":"s","uid":"c"}}`, change.Destroys},
-		"its owner is going":            {"Bound", `{"metadata":{"namespace":"s","uid":"c","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"}]}}`, change.Destroys},
-		"an owner of its owner is gone": {"Bound", `{"metadata":{"namespace":"s","uid":"c","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"top","uid":"uid-top"}]}}`, change.Destroys},
-		"one of two owners is gone":     {"Bound", `{"metadata":{"namespace":"s","uid":"c","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"},{"apiVersion":"v1","kind":"ConfigMap","name":"root","uid":"uid-root"}]}}`, ""},
-		"its claim is going":            {"Bound", `{"metadata":{"uid":"c","finalizers":["x"],"deletionTimestamp":"2026-01-02T03:04:05Z"}}`, change.Destroys},
-		"another claim":                 {"Bound", `{"metadata":{"uid":"d"}}`, change.Destroys},
-		"its claim is gone":             {"Released", ``, change.Destroys},
-		"released, a new one":           {"Released", `{"metadata":{"uid":"c"}}`, change.Destroys},
+		"in use":                                         {"Bound", `{"metadata":{"namespace":"s","uid":"c"}}`, ""},
+		"its namespace is not known":                     {"Bound", `{"metadata":{"namespace":"s","uid":"c"}}`, change.Destroys},
+		"its owner is going":                             {"Bound", `{"metadata":{"namespace":"s","uid":"c","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"}]}}`, change.Destroys},
+		"an owner of its owner is gone":                  {"Bound", `{"metadata":{"namespace":"s","uid":"c","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"top","uid":"uid-top"}]}}`, change.Destroys},
+		"both owners are gone, one of them by the other": {"Bound", `{"metadata":{"namespace":"s","uid":"c","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"top","uid":"uid-top"},{"apiVersion":"v1","kind":"ConfigMap","name":"below","uid":"uid-below"}]}}`, change.Destroys},
+		"one of two owners is gone":                      {"Bound", `{"metadata":{"namespace":"s","uid":"c","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"},{"apiVersion":"v1","kind":"ConfigMap","name":"root","uid":"uid-root"}]}}`, ""},
+		"its claim is going":                             {"Bound", `{"metadata":{"uid":"c","finalizers":["x"],"deletionTimestamp":"2026-01-02T03:04:05Z"}}`, change.Destroys},
+		"another claim":                                  {"Bound", `{"metadata":{"uid":"d"}}`, change.Destroys},
+		"its claim is gone":                              {"Released", ``, change.Destroys},
+		"released, a new one":                            {"Released", `{"metadata":{"uid":"c"}}`, change.Destroys},
 	} {
 		s := testapi.New()
 		s.Put(volume, object(t, fmt.Sprintf(`{"spec":{"persistentVolumeReclaimPolicy":"Delete","claimRef":{"namespace":"s","name":"c","uid":"c"}},"status":{"phase":%q}}`, test.phase)))
@@ -480,6 +488,7 @@ func TestUndoReclaimPolicy(t *testing.T) {
 		}
 		s.Put(thing("configmaps", "root"), map[string]any{})
 		s.Put(thing("configmaps", "top"), object(t, `{"metadata":{"namespace":"s","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"}]}}`))
+		s.Put(thing("configmaps", "below"), object(t, `{"metadata":{"namespace":"s","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"top","uid":"uid-top"}]}}`))
 		if name != "its namespace is not known" {
 			s.Put(thing("namespaces", "s"), map[string]any{})
 		}

@@ -166,8 +166,8 @@ Service/x/hook : does not exist
 Namespace/x : is being deleted, so nothing can be created in it
 [disruptive] DELETE w: delete the left-over configuration, whose Service/x/hook does not exist; if its product is in use, install that again instead
   loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
-[disruptive] PATCH: exempt the namespace s from the webhook
-  loses: nothing is checked by the webhook any more in that namespace
+[dangerous] PATCH: exempt the namespace s from the webhook
+  loses: nothing is checked by the webhook any more in that namespace: whatever controllers wait to do there passes, deletions included
 `},
 	{"a webhook whose namespace does not exist", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling, "adm-webhook-dead",
 		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable (failurePolicy: Fail), so every write that it covers is rejected
@@ -178,8 +178,8 @@ Service/x/hook : does not exist
 Namespace/x : does not exist
 [disruptive] DELETE w: delete the left-over configuration, whose Service/x/hook does not exist; if its product is in use, install that again instead
   loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
-[disruptive] PATCH: exempt the namespace s from the webhook
-  loses: nothing is checked by the webhook any more in that namespace
+[dangerous] PATCH: exempt the namespace s from the webhook
+  loses: nothing is checked by the webhook any more in that namespace: whatever controllers wait to do there passes, deletions included
 `},
 	{"an API whose namespace is being deleted, and waits for it", alive + `
 APIService/v1.m.example.com {"spec":{"service":{"name":"svc","namespace":"s"}},"status":{"conditions":[{"type":"Available","status":"False","reason":"MissingEndpoints","message":"none"}]}}

@@ -212,16 +212,6 @@ func (a *Asker) PolicyAsked(policy, binding *unstructured.Unstructured, operatio
 	return func(n graph.Node) bool { return byPolicy(n) && byBinding(n) }
 }
 
-// PolicyCovers reports whether a policy is asked about an operation on objects of any type, or its rules cannot be read.
-func PolicyCovers(policy *unstructured.Unstructured, operation string) bool {
-	var m criteria
-	fields, _, _ := unstructured.NestedMap(policy.Object, "spec", "matchConstraints")
-	if !evidence.Decode(&unstructured.Unstructured{Object: fields}, &m) {
-		return true
-	}
-	return (&Webhook{Spec: Spec{Rules: m.ResourceRules}}).Asked(operation)
-}
-
 // criteria are what a policy or its binding matches.
 type criteria struct {
 	ResourceRules     []admissionRule       `json:"resourceRules"`

@@ -4,6 +4,8 @@ package evidence
 
 import (
 	"cmp"
+	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,10 +47,7 @@ func IsTemplateClaim(set *unstructured.Unstructured, name string) bool {
 
 // ordinalOf is the ordinal of the pod of a StatefulSet whose claim has the name, -1 for no claim of its templates.
 func ordinalOf(set *unstructured.Unstructured, name string) int64 {
-	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
-	for _, each := range templates {
-		template, _ := each.(map[string]any)
-		base, _, _ := unstructured.NestedString(template, "metadata", "name")
+	for base := range claimTemplates(set) {
 		digits, is := strings.CutPrefix(name, base+"-"+set.GetName()+"-")
 		if ordinal, err := strconv.ParseUint(digits, 10, 31); is && err == nil {
 			return int64(ordinal)
@@ -70,6 +69,39 @@ func EndsClaims(workload *unstructured.Unstructured) bool {
 		volume, _ := v.(map[string]any)
 		return volume["ephemeral"] != nil
 	})
+}
+
+// ClaimsOf names the claims that the pods of a workload use, by its template and by the templates of a StatefulSet.
+func ClaimsOf(workload *unstructured.Unstructured) []string {
+	var names []string
+	volumes, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "volumes")
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name != "" {
+			names = append(names, name)
+		}
+	}
+	start, _, _ := unstructured.NestedInt64(workload.Object, "spec", "ordinals", "start")
+	replicas, _, _ := unstructured.NestedInt64(workload.Object, "spec", "replicas")
+	for base := range claimTemplates(workload) {
+		for i := range replicas {
+			names = append(names, fmt.Sprintf("%s-%s-%d", base, workload.GetName(), start+i))
+		}
+	}
+	return names
+}
+
+// claimTemplates goes over the names of the templates of a StatefulSet.
+func claimTemplates(set *unstructured.Unstructured) iter.Seq[string] {
+	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
+	return func(yield func(string) bool) {
+		for _, each := range templates {
+			template, _ := each.(map[string]any)
+			if base, _, _ := unstructured.NestedString(template, "metadata", "name"); !yield(base) {
+				return
+			}
+		}
+	}
 }
 
 // ScalesAway reports whether a StatefulSet deletes a claim when it is made so small

@@ -50,8 +50,7 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, hooks .
 	if len(hooks) > 1 {
 		what = Webhooks
 	}
-	deletes := slices.ContainsFunc(hooks, func(h *admission.Webhook) bool { return h.Asked("DELETE") })
-	exemption(f, c, n, exempted{keyOf(h), what, len(hooks), deletes, denied}, func(condition any) remedy.Op {
+	exemption(f, c, n, exempted{keyOf(h), what, len(hooks), denied}, func(condition any) remedy.Op {
 		var steps []remedy.Step
 		for _, h := range hooks {
 			at, test := entry(h)
@@ -69,9 +68,8 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, na
 	if err != nil {
 		return
 	}
-	at, deletes := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding), true
+	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if policy, err := f.Get(evidence.AdmissionPolicies, "", evidence.Nested(binding, "spec", "policyName")); err == nil {
-		deletes = admission.PolicyCovers(policy, "DELETE")
 		deletion, update := f.Asker.PolicyAsked(policy, binding, "DELETE"), f.Asker.PolicyAsked(policy, binding, "UPDATE")
 		c.Waits = func(m graph.Node) bool {
 			return removed(m, func(operation string) bool {
@@ -85,7 +83,7 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, na
 		c.Put(way)
 		return
 	}
-	exemption(f, c, n, exempted{name, Policy, 0, deletes, denied}, func(condition any) remedy.Op {
+	exemption(f, c, n, exempted{name, Policy, 0, denied}, func(condition any) remedy.Op {
 		step := adding(binding, "/spec/matchResources/namespaceSelector/matchExpressions/-", condition)
 		// What the API server would add to it is stated, so that the undo finds what was added
 		// (kubernetes/pkg/apis/admissionregistration/v1/defaults.go, SetDefaults_MatchResources).
@@ -96,17 +94,17 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, na
 	})
 }
 
-// exempted is what a way out exempts namespaces from: so many webhooks, or a policy, by a key. deletes: it is asked about deletions. denied: it denies
-// on purpose what removes the object.
+// exempted is what a way out exempts namespaces from: so many webhooks, or a policy, by a key. denied: it denies on purpose what removes the
+// object.
 type exempted struct {
-	key             string
-	what            say.Word
-	webhooks        int
-	deletes, denied bool
+	key      string
+	what     say.Word
+	webhooks int
+	denied   bool
 }
 
-// exemption adds the object's namespace, if it has or is one, to those that a way out exempts. In one that is not being deleted, deletions that
-// controllers try again and again pass with it, and which these are nobody knows. One change is for all of them, whatever the causes: each is made for the object as it was read, and a second would undo
+// exemption adds the object's namespace, if it has or is one, to those that a way out exempts. In one that is not being deleted, whatever
+// controllers try again and again passes with it, deletions and writes that end in some, and what that is nobody knows. One change is for all of them, whatever the causes: each is made for the object as it was read, and a second would undo
 // what the first has done. Nothing is exempted for other objects: webhooks and policies are asked about those whatever the namespaces.
 func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, from exempted, op func(condition any) remedy.Op) {
 	e, namespace := f.Exemptions[from.key], n.Identity().Place()
@@ -133,7 +131,7 @@ func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, from exempted, op
 		e.Webhooks, e.Way = from.webhooks, finding.Does(change, effect, names, from.what)
 		e.Way.Slot, e.Way.Temporary, e.Way.In = "exempt "+from.key, true, e.Namespaces
 		e.Way.Loss = finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, from.what, in)
-		if from.deletes && slices.ContainsFunc(e.Namespaces, func(name string) bool { return !f.Ending(name) }) {
+		if slices.ContainsFunc(e.Namespaces, func(name string) bool { return !f.Ending(name) }) {
 			e.Way.Risk, e.Way.Loss = finding.Dangerous, finding.Lost(remedy.Unguards, graph.Identity{}, UnguardedLive, from.what, in)
 		}
 		for _, id := range e.Protected[:min(len(e.Protected), mostExempted)] {

@@ -50,7 +50,7 @@ const (
 	Unguarded    say.Word = "nothing is checked by the %s %s"
 	UnguardedAll say.Word = Unguarded + ", in any namespace: whatever controllers wait to do passes, deletions included"
 	// UnguardedLive is of a namespace that is not being deleted.
-	UnguardedLive say.Word = Unguarded + ": whatever controllers wait to delete there is deleted"
+	UnguardedLive say.Word = Unguarded + ": whatever controllers wait to do there passes, deletions included"
 	// Protects is an object of which the deletion is denied on purpose.
 	Protects     say.Word = "%s, which the %s protects"
 	ProtectsMore say.Word = "%d more objects, which the %s protects"
