@@ -108,4 +108,6 @@ elasticsearch.k8s.elastic.co/v1         Elasticsearch                    elastic
 cert-manager.io/v1                      Certificate                      certificates                      namespaced
 acme.cert-manager.io/v1                 Order                            orders                            namespaced
 tekton.dev/v1                           PipelineRun                      pipelineruns                      namespaced
+kibana.k8s.elastic.co/v1                Kibana                           kibanas                           namespaced
+gateway.envoyproxy.io/v1alpha1          Backend                          backends                          namespaced
 `

@@ -45,10 +45,11 @@ func (f *references) typeOf(n graph.Node, o *mention.Name) (nearest *graph.Resou
 type distance int
 
 const (
-	// own is the group that is stated, else that of the object; core is Kubernetes' own, and parent that of which the object's is a part.
+	// own is the group that is stated, else that of the object; core is Kubernetes' own; kin is the one of which the object's is a part, as
+	// aws.upbound.io of s3.aws.upbound.io, or another part of that.
 	own distance = iota
 	core
-	parent
+	kin
 	// suffixed is a kind of the object's group that ends with what the field says, as AtlasProject does of projectRef.
 	suffixed
 	anywhere
@@ -56,7 +57,9 @@ const (
 
 func distanceOf(n graph.Node, r *graph.Resource, o *mention.Name) distance {
 	group := n.Resource().Group
-	switch refers := o.Sure >= mention.Field || strings.HasSuffix(o.Kind, "Class"); {
+	_, family, _ := strings.Cut(group, ".")
+	akin := family == r.Group || strings.Count(family, ".") > 1 && strings.HasSuffix(r.Group, "."+family)
+	switch {
 	case o.Kind == "" || !strings.HasSuffix(r.Kind, o.Kind) || o.Group != "" && o.Group != r.Group:
 	case r.Kind != o.Kind && o.Sure == mention.Field && r.Group == group && !graph.BuiltinGroup(group):
 		return suffixed
@@ -65,9 +68,9 @@ func distanceOf(n graph.Node, r *graph.Resource, o *mention.Name) distance {
 		return own
 	case r.Group == "":
 		return core
-	case refers && strings.HasSuffix(group, "."+r.Group):
-		return parent
-	case refers:
+	case akin:
+		return kin
+	case strings.HasSuffix(o.Kind, "Class"): // others are called after many things
 		return anywhere
 	}
 	return anywhere + 1

@@ -77,9 +77,11 @@ var (
 	own = pattern.New(`^(metadata|(initC|ephemeralC|c)ontainers|((initC|ephemeralC|c)ontainer)Statuses|env|ports|volumes|volumeMounts|volumeDevices)$`)
 	// core keys are of fields that name an object of one well-known type.
 	core = pattern.New(`(?i)^(secret|configmap|serviceaccount|service|claim|volume|node|(storage|priority|runtime|ingress|gateway)class)(name|ref|keyref)?$`)
-	// reference and holder are keys of fields that say of which kind a name is: of a map with it, and of what has data for the object.
+	// reference and holder are keys of fields that say of which kind a name is: of a map with it, and of what has data for the object,
+	// but for those that are written for it.
 	reference = pattern.New(`^(.+?)(?:Key)?(?:Ref|Reference)s?$`)
 	holder    = pattern.New(`^.+(Secret|ConfigMap)$`)
+	written   = pattern.New(`(?i)^(write|output|target|result|generated|published)`)
 )
 
 // words of a kind are in the keys under which others name its objects, where that is not the kind itself.
@@ -120,13 +122,18 @@ func kindsIn(key string) (ofMap, ofText kind) {
 	if before, ends := strings.CutSuffix(key, "Name"); ends {
 		ofText = kind{capital(before), Called}
 	}
-	if m := reference().FindStringSubmatch(key); m != nil {
-		ofMap, key = kind{capital(m[1]), Field}, m[1]
-		if m := holder().FindStringSubmatch(key); m != nil {
-			ofMap.name = m[1]
-		}
-	} else if m := holder().FindStringSubmatch(key); m != nil {
-		ofMap, ofText = kind{m[1], Field}, kind{m[1], Field}
+	bare, sure := reference().ReplaceAllString(key, "$1"), Field
+	held := holder().FindStringSubmatch(bare)
+	if written().MatchString(key) {
+		sure = Called
+	}
+	switch {
+	case held != nil && bare == key:
+		ofMap, ofText = kind{held[1], sure}, kind{held[1], sure}
+	case held != nil:
+		ofMap = kind{held[1], sure}
+	case bare != key:
+		ofMap = kind{capital(bare), Field}
 	}
 	return ofMap, ofText
 }

@@ -41,6 +41,7 @@ func TestSurest(t *testing.T) {
 		{secret, `{"spec":{"tokenSecretRef":{"name":"x","key":"k"}}}`, "spec.tokenSecretRef.name", Field},
 		{secret, `{"spec":{"env":[{"valueFrom":{"secretKeyRef":{"name":"x"}}}]}}`, "spec.env[0].valueFrom.secretKeyRef.name", Field},
 		{secret, `{"spec":{"githubConfigSecret":"x"}}`, "spec.githubConfigSecret", Field},
+		{secret, `{"spec":{"targetSecretRef":{"name":"x"}}}`, "spec.targetSecretRef.name", Called},
 		{secret, `{"spec":{"secretName":"x"}}`, "spec.secretName", Called},
 		{secret, `{"spec":{"secret":{"name":"x"}}}`, "spec.secret.name", Called},
 		{secret, `{"spec":{"pullSecrets":["x"]}}`, "spec.pullSecrets[0]", Near},
