@@ -102,6 +102,9 @@ func (l *losses) lost() []Loss {
 		}
 		all = slices.Concat(all, l.copiesOf(n), l.guarded(n))
 	}
+	for _, on := range l.nodes {
+		nodes = append(nodes, on.pods...)
+	}
 	return slices.Concat(all, l.released(nodes), l.ofPods())
 }
 
@@ -141,7 +144,7 @@ func (l *losses) frees(claim graph.Node) (frees, certain bool) {
 	for i := range users {
 		switch {
 		case !evidence.ProtectsClaim(&users[i], claim.Object()):
-		case l.going[users[i].GetUID()]:
+		case l.going[users[i].GetUID()] || l.onNode(users[i].GetUID()):
 			frees = true
 		case users[i].GetDeletionTimestamp() == nil:
 			return false, true // it stays

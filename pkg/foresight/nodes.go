@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -59,6 +60,13 @@ func (l *scene) findPods() {
 		l.nodes = append(l.nodes, on)
 	}
 	slices.SortFunc(l.nodes, func(a, b *onNode) int { return a.node.Compare(b.node) })
+}
+
+// onNode reports whether a pod is one of those.
+func (l *scene) onNode(pod types.UID) bool {
+	return slices.ContainsFunc(l.nodes, func(on *onNode) bool {
+		return slices.ContainsFunc(on.pods, func(n graph.Node) bool { return n.UID() == pod })
+	})
 }
 
 // evictions are the nodes that go below pods that run.

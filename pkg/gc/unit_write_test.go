@@ -11,8 +11,8 @@ import (
 )
 
 // What the Collector itself decided to delete goes with the version that was
-// decided about, whatever a conflict was about; only the user's target goes by
-// UID alone, where the API server accepts nothing else.
+// decided about, whatever a conflict was about; where the API server does not accept that
+// of the user's target, what is left of it is removed, with the version.
 func TestOwnDecisionsGoByVersion(t *testing.T) {
 	for _, s := range []session{
 		{
@@ -48,7 +48,7 @@ func TestOwnDecisionsGoByVersion(t *testing.T) {
 			script: "DELETE a: 409",
 			requests: `DELETE configmap/a Background
 				GET configmap/a
-				DELETE configmap/a Background by UID
+				PATCH configmap/a drop finalizer foregroundDeletion
 				GET configmap/a`,
 			outcomes: "configmap/a Deleted",
 		},
@@ -447,10 +447,10 @@ func TestSelected(t *testing.T) {
 			outcomes: "configmap/a Deleted",
 		},
 		{
-			name:  "the server can only accept it by UID",
+			name:  "the server accepts no delete with a version",
 			world: "configmap/a deleting finalizers=foregroundDeletion", do: "select a Background",
 			script:   "DELETE a: 409",
-			requests: "DELETE configmap/a Background\nLIST configmap/a\nDELETE configmap/a Background by UID\nGET configmap/a",
+			requests: "DELETE configmap/a Background\nLIST configmap/a\nPATCH configmap/a drop finalizer foregroundDeletion\nGET configmap/a",
 			outcomes: "configmap/a Deleted",
 		},
 		{

@@ -93,7 +93,7 @@ func (w *writer) deleteDecided(ctx context.Context, n number, o graph.Object, op
 
 // deleteTarget deletes an object that the user chose, as long as the selector that chose it has it, and unless somebody else has deleted it since it
 // was planned so that its dependents stay: another delete would undo that. It returns the object as the last delete found it, and
-// whether it was left alone. Every delete states the version that was read last, but for one that the API server can only accept without (see moved);
+// whether it was left alone. Every delete states the version that was read last;
 // who keeps changing the object keeps it in the end. When one that a selector chose was changed before its turn, as the server's events tell, the
 // selector is asked first.
 func (w *writer) deleteTarget(ctx context.Context, n number, planned, o graph.Object, options metav1.DeleteOptions, reason string, target *Target) (last graph.Object, left bool) {
@@ -132,19 +132,19 @@ func (w *writer) deleteTarget(ctx context.Context, n number, planned, o graph.Ob
 		}
 		o = now
 	}
-	for conflicts, losses, byUID := 0, 0, false; ; {
-		t := w.tryDelete(ctx, n, o, options, reason, byUID, look)
+	for conflicts, losses, ends := 0, 0, false; ; {
+		t := w.tryDelete(ctx, n, o, options, reason, ends, look)
 		if why != "" && w.leave(n, &o, why) {
 			return o, true
 		}
 		if t.done {
 			return o, false
 		}
-		if t.count(&conflicts, &losses); losses > 1 || byUID || !w.again(ctx, n) {
+		if t.count(&conflicts, &losses); losses > 1 || !w.again(ctx, n) {
 			w.deleted(ctx, n, t.step)
 			return o, false
 		}
-		byUID = !t.lost && !moved(o, t.now) && dropsTheLast(&t.now, options)
+		ends = !t.lost && !moved(o, t.now) && dropsTheLast(&t.now, options)
 		o = t.now
 	}
 }
@@ -196,8 +196,8 @@ type reread func(ctx context.Context, o graph.Object, failure error) (graph.Obje
 
 // tryDelete sends one delete, and reads the object again unless the answer settles
 // it.
-func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string, byUID bool, read reread) try {
-	t := try{step: w.sendDelete(ctx, n, o, options, byUID), done: true}
+func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string, ends bool, read reread) try {
+	t := try{step: w.sendDelete(ctx, n, o, options, ends), done: true}
 	t.step.Reason = reason
 	t.lost = w.isLost(ctx, n, t.step.Err)
 	if t.step.Err == nil || !t.lost && !apierrors.IsConflict(t.step.Err) && !apierrors.IsNotFound(t.step.Err) {
@@ -229,16 +229,19 @@ func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, option
 	return t
 }
 
-// sendDelete sends one delete, and returns what it was and the answer.
-func (w *writer) sendDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, byUID bool) Step {
+// sendDelete sends one delete, and returns what it was and the answer. ends: as the API server refuses a delete with the version that takes off the garbage
+// collector's own finalizer, the last of a terminating object, that is removed instead.
+func (w *writer) sendDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, ends bool) Step {
 	p := &preconditions{uid: o.UID, version: o.ResourceVersion} // not &o.UID, which would keep all of it
 	p.UID, p.ResourceVersion = &p.uid, &p.version
 	options.Preconditions = &p.Preconditions
-	if byUID {
-		options.Preconditions.ResourceVersion = nil
-	}
 	w.state.setDeleteSent(n, true)
 	w.open.set(n, true)
+	if ends {
+		p := Patch{RemoveFinalizer: o.Finalizers[0]}
+		_, err := w.server.Patch(ctx, o, p)
+		return Step{Action: ActionRemoveFinalizer, Object: o, Patch: p, Err: err}
+	}
 	err := w.server.Delete(ctx, o.Identity(), options)
 	return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
 }

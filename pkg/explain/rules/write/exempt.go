@@ -43,8 +43,12 @@ func removed(m graph.Node, asked func(operation string) bool) bool {
 // exempt adds a way to exempt the namespace that the object is in, or is, from webhooks of one configuration, for which what they are asked about waits.
 // denied: the webhook answers, and denies what removes it.
 func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, hooks ...*admission.Webhook) {
+	asked := hooks
+	if leftover(f, hooks[0]) { // the configuration is deleted with all of them
+		asked = slices.DeleteFunc(slices.Clone(f.Asker.Webhooks()), func(h *admission.Webhook) bool { return h.Config != hooks[0].Config })
+	}
 	c.Waits = func(m graph.Node) bool {
-		return slices.ContainsFunc(hooks, func(h *admission.Webhook) bool { return asks(f, h, m) })
+		return slices.ContainsFunc(asked, func(h *admission.Webhook) bool { return asks(f, h, m) })
 	}
 	h, what := hooks[0], Webhook
 	if len(hooks) > 1 {
