@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 
@@ -234,6 +235,19 @@ func (s *Server) Read(ctx context.Context, id graph.Identity) (*unstructured.Uns
 		return o, nil
 	}
 	return nil, notFound(id)
+}
+
+// List returns the objects of a type in a namespace.
+func (s *Server) List(_ context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []unstructured.Unstructured
+	for k, o := range s.objects {
+		if k.resource == resource.GroupResource().String() && k.namespace == namespace {
+			all = append(all, *o.DeepCopy())
+		}
+	}
+	return all, nil
 }
 
 func notFound(id graph.Identity) error {

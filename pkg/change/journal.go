@@ -76,6 +76,8 @@ type Entry struct {
 	// Before is the object before the change, Lets are others that it lets go.
 	Before *Kept  `json:"before,omitempty"`
 	Lets   []Kept `json:"lets,omitempty"`
+	// Made is the UID of an object that the change has made, in the line that says what became of it.
+	Made types.UID `json:"made,omitempty"`
 	// Temporary: the change is to be taken back.
 	Temporary bool `json:"temporary,omitempty"`
 }
@@ -170,12 +172,12 @@ func (j *Journal) Used() bool { return j != nil && j.number > 0 }
 
 // Begin keeps a change that is about to be sent, with its object as it is before, which is nil for none, and the others that it lets go. When it
 // returns, all that is on the disk. What it returns keeps the status.
-func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*unstructured.Unstructured) (finish func(Status) error, _ error) {
+func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*unstructured.Unstructured) (finish func(Status, types.UID) error, _ error) {
 	if j == nil {
 		if c.Temporary {
 			return nil, errors.New("a change that is to be taken back needs a backup directory")
 		}
-		return func(Status) error { return nil }, nil
+		return func(Status, types.UID) error { return nil }, nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -209,14 +211,14 @@ func (j *Journal) step(s *gc.Step) (answered func(error) error, _ error) {
 		return nil, &JournalError{err}
 	}
 	return func(answer error) error {
-		if err := finish(StatusOf(answer)); err != nil {
+		if err := finish(StatusOf(answer), ""); err != nil {
 			return &JournalError{err}
 		}
 		return nil
 	}, nil
 }
 
-func (j *Journal) beginStep(op *remedy.Op, before *graph.Object) (finish func(Status) error, _ error) {
+func (j *Journal) beginStep(op *remedy.Op, before *graph.Object) (finish func(Status, types.UID) error, _ error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	entry := Entry{Number: j.number + 1, Time: time.Now().UTC(), Op: recorded(op)}
@@ -227,16 +229,19 @@ func (j *Journal) beginStep(op *remedy.Op, before *graph.Object) (finish func(St
 }
 
 // begin writes the line of a change.
-func (j *Journal) begin(e *Entry, durable bool) (finish func(Status) error, _ error) {
+func (j *Journal) begin(e *Entry, durable bool) (finish func(Status, types.UID) error, _ error) {
 	if err := j.append(e, durable); err != nil {
 		return nil, err
 	}
 	key := e.Op.Key()
 	j.number, j.numbers[key] = e.Number, append(j.numbers[key], e.Number)
-	return func(status Status) error {
+	return func(status Status, uid types.UID) error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		return j.append(Entry{Number: e.Number, Time: time.Now().UTC(), Status: status}, durable)
+		if !e.Op.Creates() {
+			uid = ""
+		}
+		return j.append(Entry{Number: e.Number, Time: time.Now().UTC(), Status: status, Made: uid}, durable)
 	}, nil
 }
 

@@ -142,7 +142,10 @@ func (r *Recorded) line(n int, line []byte) error {
 		e.Op = recorded(e.Op)
 		r.Changes = append(r.Changes, e.Entry)
 	case e.Op == nil && e.Number > 0 && e.Number <= len(r.Changes):
-		r.Changes[e.Number-1].Status = e.Status
+		c := &r.Changes[e.Number-1]
+		if c.Status = e.Status; e.Made != "" && c.Op.Creates() {
+			c.Op.Object.UID = e.Made
+		}
 	default:
 		return errors.New("it does not follow the line before")
 	}

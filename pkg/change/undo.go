@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -255,11 +256,23 @@ func (w *Writer) owners(ctx context.Context, namespace string, steps []remedy.St
 // owner looks for the owner of a reference, and for one of its owners, and so on: an owner stays if one above it does, or if it is above itself. met has
 // what was found out before.
 func (w *Writer) owner(ctx context.Context, namespace string, reference any, met map[types.UID]Obstacle) (Obstacle, error) {
+	owner, obstacle, err := w.ownerOf(ctx, namespace, reference)
+	if obstacle != "" {
+		return obstacle, err
+	}
+	if is, known := met[owner.GetUID()]; known {
+		return is, nil
+	}
+	return w.owned(ctx, owner, met)
+}
+
+// ownerOf reads the owner of a reference. It returns no obstacle for one that is there and stays for now; one that is being deleted comes with it.
+func (w *Writer) ownerOf(ctx context.Context, namespace string, reference any) (*unstructured.Unstructured, Obstacle, error) {
 	fields, _ := reference.(map[string]any)
 	text := func(key string) string { value, _ := fields[key].(string); return value }
 	resource, err := w.Resource(schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")))
 	if err != nil {
-		return Unread, err
+		return nil, Unread, err
 	}
 	id := graph.Identity{Resource: resource, Name: text("name"), UID: types.UID(text("uid"))}
 	if resource.Namespaced {
@@ -267,23 +280,38 @@ func (w *Writer) owner(ctx context.Context, namespace string, reference any, met
 	}
 	owner, err := w.Read(ctx, id)
 	switch {
-	case IsGone(id, owner, err), err == nil && owner.GetDeletionTimestamp() != nil:
-		return Ownerless, nil
+	case IsGone(id, owner, err):
+		return nil, Ownerless, nil
 	case err != nil:
-		return Unread, err
+		return nil, Unread, err
+	case owner.GetDeletionTimestamp() != nil:
+		return owner, Ownerless, nil
 	}
-	if is, known := met[id.UID]; known {
-		return is, nil
-	}
-	return w.owned(ctx, owner, met)
+	return owner, "", nil
 }
 
-// endsClaims reports whether claims go, or may, when a workload is made smaller: with its pods, or as these are the last to use them.
+// endsClaims reports whether claims go, or may, when a workload is made smaller: those that a StatefulSet deletes, those that its pods own, and
+// those that are being deleted, which its pods may be the last to use.
 func (w *Writer) endsClaims(ctx context.Context, workload *unstructured.Unstructured) bool {
-	return evidence.EndsClaims(workload) || slices.ContainsFunc(evidence.ClaimsOf(workload), func(name string) bool {
-		id := evidence.Identity(evidence.Claims, workload.GetNamespace(), name)
-		claim, err := w.Read(ctx, id)
-		return err == nil && claim.GetDeletionTimestamp() != nil || err != nil && !answer.NoSuchObject(err, evidence.Claims.GroupResource(), name)
+	claims, err := w.List(ctx, evidence.Claims, workload.GetNamespace())
+	return err != nil || slices.ContainsFunc(claims, func(claim unstructured.Unstructured) bool {
+		return claim.GetDeletionTimestamp() != nil || evidence.ScalesAway(workload, 0, claim.GetName()) || w.below(ctx, &claim, workload.GetUID(), sets.New[types.UID]())
+	})
+}
+
+// below reports whether an object is above another one, or may be.
+func (w *Writer) below(ctx context.Context, o *unstructured.Unstructured, above types.UID, met sets.Set[types.UID]) bool {
+	met.Insert(o.GetUID())
+	owners, _, _ := unstructured.NestedSlice(o.Object, "metadata", "ownerReferences")
+	return slices.ContainsFunc(owners, func(reference any) bool {
+		owner, obstacle, _ := w.ownerOf(ctx, o.GetNamespace(), reference)
+		switch {
+		case owner == nil:
+			return obstacle == Unread
+		case met.Has(owner.GetUID()):
+			return false
+		}
+		return owner.GetUID() == above || w.below(ctx, owner, above, met)
 	})
 }
 
@@ -345,21 +373,32 @@ func revoke(op *remedy.Op, now *unstructured.Unstructured, absent bool) (*remedy
 	}
 	id := op.Object
 	index, ours, subjects := op.Grant.In(now.Object)
-	switch known := op.Made(now) || id.UID == now.GetUID(); {
+	known := id.UID == now.GetUID() || id.UID == "" && op.Made(now)
+	switch {
 	case !known && ours && index >= 0:
 		return nil, Replaced, nil
 	case !known:
 		return nil, Gone, nil
 	}
 	id.UID = now.GetUID()
-	path := fmt.Sprint("/subjects/", index)
 	switch deleted := now.GetDeletionTimestamp() != nil; {
 	case ours && !deleted && (subjects == 0 || index == 0 && subjects == 1):
 		return new(remedy.DeleteOf(id, metav1.DeleteOptions{})), "", nil
 	case index < 0:
 		return nil, Undone, nil
 	}
-	return new(remedy.PatchOf(id, remedy.Test(path, op.Grant.Subject()), remedy.Remove(path))), "", nil
+	return ungrant(op, now), "", nil
+}
+
+// ungrant takes the subject out of a binding, nil where it is in none.
+func ungrant(op *remedy.Op, now *unstructured.Unstructured) *remedy.Op {
+	index, _, _ := op.Grant.In(now.Object)
+	if index < 0 {
+		return nil
+	}
+	id, path := op.Object, fmt.Sprint("/subjects/", index)
+	id.UID = now.GetUID()
+	return new(remedy.PatchOf(id, remedy.Test(path, op.Grant.Subject()), remedy.Remove(path)))
 }
 
 // restore makes a deleted object again of which the manifest was kept, unless there is one of its name, or an owner of it is gone.

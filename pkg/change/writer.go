@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -35,6 +36,8 @@ const (
 type Writer struct {
 	// Read reads an object whole, as it is now.
 	Read func(context.Context, graph.Identity) (*unstructured.Unstructured, error)
+	// List reads the objects of a type in a namespace whole.
+	List func(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
 	// Do sends a change (cluster.Sender).
 	Do func(context.Context, *remedy.Op) error
 	// Resource finds the type of an owner.
@@ -91,7 +94,7 @@ func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstr
 	if r.Status, r.Err = StatusOf(err), err; r.Status == Done {
 		r.Status, r.Err = w.readBack(ctx, &r.Change.Op, fields, before)
 	}
-	if err := finish(r.Status); err != nil {
+	if err := finish(r.Status, r.Change.Op.Object.UID); err != nil {
 		r.Err = errors.Join(r.Err, &JournalError{err})
 	}
 	return r
@@ -224,7 +227,14 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 		return true, nil
 	case back != nil:
 		r.Back = back
-		if err := w.send(ctx, new(back.At(now.GetResourceVersion()))); err != nil {
+		err := w.send(ctx, new(back.At(now.GetResourceVersion())))
+		if apierrors.IsForbidden(err) && c.Op.Grant != nil && back.Verb == remedy.Delete { // then without its subject it may stay
+			if r.Back = ungrant(&c.Op, now); r.Back == nil {
+				return true, nil
+			}
+			err = w.send(ctx, new(r.Back.At(now.GetResourceVersion())))
+		}
+		if err != nil {
 			return false, raced(err)
 		}
 		*version = now.GetResourceVersion()

@@ -57,7 +57,7 @@ func writing(t *testing.T, server *testapi.Server) change.Writer {
 		t.Fatal(err)
 	}
 	return change.Writer{
-		Read: server.Read, Do: server.Do, Journal: j, Wait: func(context.Context, time.Duration) {}, Now: func() time.Time { return start },
+		Read: server.Read, List: server.List, Do: server.Do, Journal: j, Wait: func(context.Context, time.Duration) {}, Now: func() time.Time { return start },
 		Resource: func(gvk schema.GroupVersionKind) (graph.Resource, error) {
 			return thing(strings.ToLower(gvk.Kind)+"s", "").Resource, nil
 		},
@@ -430,26 +430,27 @@ func TestUndoDeletionPolicy(t *testing.T) {
 
 // A workload is not made smaller again where claims go with its pods.
 func TestUndoScale(t *testing.T) {
+	const owned, going = `{"metadata":{"namespace":"s","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"uid-p"}]}}`, `{"metadata":{"namespace":"s","finalizers":["x/y"],"deletionTimestamp":"2026-01-02T03:04:05Z"}}`
 	for name, test := range map[string]struct {
-		spec string
-		want change.Obstacle
+		retention, claim, owner string
+		want                    change.Obstacle
 	}{
-		"no claims":                     {`"template":{"spec":{"volumes":[{"name":"a","emptyDir":{}}]}}`, ""},
-		"claims that stay":              {`"template":{"spec":{"volumes":[{"name":"a","persistentVolumeClaim":{"claimName":"c"}}]}}`, ""},
-		"ephemeral volumes":             {`"template":{"spec":{"volumes":[{"name":"a","ephemeral":{"volumeClaimTemplate":{}}}]}}`, change.Destroys},
-		"claims that it deletes":        {`"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"}`, change.Destroys},
-		"a claim that is being deleted": {`"template":{"spec":{"volumes":[{"name":"a","persistentVolumeClaim":{"claimName":"going"}}]}}`, change.Destroys},
-		"a claim of a template that is": {`"volumeClaimTemplates":[{"metadata":{"name":"data"}}]`, change.Destroys},
-		"claims that go with it alone":  {`"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Retain","whenDeleted":"Delete"}`, ""},
+		"no claims":                    {"Delete", "", "", ""},
+		"claims that stay":             {"Retain", `{"metadata":{"namespace":"s"}}`, "", ""},
+		"claims of its pods":           {"Retain", owned, "w", change.Destroys},
+		"claims of pods of others":     {"Retain", owned, "other", ""},
+		"claims of pods that are gone": {"Retain", owned, "", ""},
+		"claims that it deletes":       {"Delete", `{"metadata":{"namespace":"s"}}`, "", change.Destroys},
+		"claims that are going":        {"Retain", going, "", change.Destroys},
 	} {
-		workload := thing("statefulsets", "w")
-		s := testapi.New()
-		for _, name := range []string{"going", "data-w-0"} {
-			claim := thing("persistentvolumeclaims", name)
-			claim.Namespace = "s"
-			s.Put(claim, object(t, `{"metadata":{"namespace":"s","finalizers":["x/y"],"deletionTimestamp":"2026-01-02T03:04:05Z"}}`))
+		workload, s := thing("statefulsets", "w"), testapi.New()
+		if test.claim != "" {
+			s.Put(thing("persistentvolumeclaims", "data-w-0"), object(t, test.claim))
 		}
-		s.Put(workload, object(t, `{"apiVersion":"apps/v1","kind":"StatefulSet","spec":{"replicas":0,`+test.spec+`}}`))
+		if test.owner != "" {
+			s.Put(thing("pods", "p"), object(t, `{"metadata":{"namespace":"s","ownerReferences":[{"apiVersion":"apps/v1","kind":"StatefulSet","name":"`+test.owner+`","uid":"uid-`+test.owner+`"}]}}`))
+		}
+		s.Put(workload, object(t, `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"namespace":"s"},"spec":{"replicas":0,"volumeClaimTemplates":[{"metadata":{"name":"data"}}],"persistentVolumeClaimRetentionPolicy":{"whenScaled":"`+test.retention+`"}}}`))
 		w := writing(t, s)
 		w.Make(t.Context(), &change.Change{Op: remedy.ScaleOf(workload, remedy.Replicas{Wanted: 1})}, s.Object(workload))
 		recorded, err := change.ReadJournal(w.Journal.Dir)
@@ -657,6 +658,20 @@ func TestTakeBackOfAGrant(t *testing.T) {
 			s.Remove(binding)
 			s.Put(binding, grant.Binding())
 		}, `[{"kind":"ServiceAccount","name":"kite-operator","namespace":"ops"}]`},
+		"made again by others, as it was": {func(s *testapi.Server) {
+			again := s.Object(binding).Object
+			unstructured.RemoveNestedField(again, "metadata", "uid")
+			s.Remove(binding)
+			s.Put(binding, again)
+		}, `[{"kind":"ServiceAccount","name":"kite-operator","namespace":"ops"}]`},
+		"and may not be deleted": {func(s *testapi.Server) {
+			s.Before = func(op *remedy.Op) error {
+				if op.Verb == remedy.Delete {
+					return apierrors.NewForbidden(binding.Resource.GroupResource(), binding.Name, nil)
+				}
+				return nil
+			}
+		}, "[]"},
 		"of others, for another role": {edit(func(o *unstructured.Unstructured) {
 			o.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "theirs"}
 		}), `[{"kind":"ServiceAccount","name":"kite-operator","namespace":"ops"}]`},
@@ -667,7 +682,7 @@ func TestTakeBackOfAGrant(t *testing.T) {
 		test.between(s)
 		ended := w.TakeBack(t.Context(), &made.Change, nil, made.Status)
 		want := change.TakenBack
-		if name == "of others, with the same grant" {
+		if name == "of others, with the same grant" || name == "made again by others, as it was" {
 			want = change.NotTakenBack
 		}
 		if made.Status != change.Done || ended.Status != want {

@@ -285,6 +285,17 @@ func (s *Sender) Read(ctx context.Context, id graph.Identity) (*unstructured.Uns
 	return object, object.UnmarshalJSON(data)
 }
 
+// List returns the objects of a type in a namespace, with everything that is in them.
+func (s *Sender) List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	of := graph.Resource{GroupVersionResource: resource, Namespaced: true}
+	data, err := raw(ctx, s.rest.Get().AbsPath(of.Path(namespace, "")...).SetHeader("Accept", "application/json"))
+	if err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	return list.Items, list.UnmarshalJSON(data)
+}
+
 // inJSON says in what form the body of a request is; a patch says it itself.
 func inJSON(request *rest.Request) *rest.Request {
 	return request.SetHeader("Content-Type", "application/json")

@@ -68,7 +68,7 @@ func (j *journaling) reach(ctx context.Context, dryRun bool) error {
 
 // writer makes changes of single objects, which are kept in the journal.
 func (j *journaling) writer(journal *change.Journal) change.Writer {
-	return change.Writer{Read: j.sender.Read, Do: j.sender.Do, Resource: j.resource, Journal: journal, Wait: wait, Now: time.Now}
+	return change.Writer{Read: j.sender.Read, List: j.sender.List, Do: j.sender.Do, Resource: j.resource, Journal: journal, Wait: wait, Now: time.Now}
 }
 
 // resource finds the type of a kind.

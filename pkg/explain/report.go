@@ -139,7 +139,9 @@ type Cause struct {
 	// Driver is the name of the CSI driver whose controller that is, empty for others.
 	Driver string
 	// Waits reports whether an object waits for the same, and the finalizers and types of those that do not tell that; nil otherwise.
-	Waits    func(graph.Node) bool
+	Waits func(graph.Node) bool
+	// Covers reports whether what refuses is asked about any write to an object, or its deletion; nil for other causes.
+	Covers   func(graph.Node) bool
 	Remedies []Remedy
 	// Until is when a Progressing cause should have ended; it may be zero.
 	Until time.Time

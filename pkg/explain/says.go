@@ -66,7 +66,7 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 		}
 	})
 	if c.Driver = f.Driver; f.Waits != nil {
-		c.Waits = f.Waits
+		c.Waits, c.Covers = f.Waits, f.Covers
 	}
 	if first || f.Grows {
 		w.tell(c, shown(f.Evidence))

@@ -89,7 +89,7 @@ func (l *losses) ofPods() []Loss {
 	for _, on := range l.nodes {
 		for _, pod := range on.pods {
 			for _, claim := range pod.Dependents() {
-				if claim.Resource().GroupResource() != evidence.Claims.GroupResource() || l.going[claim.UID()] || keptBy(claim, pod) {
+				if claim.Resource().GroupResource() != evidence.Claims.GroupResource() || l.going[claim.UID()] || l.kept(claim) {
 					continue
 				}
 				for _, loss := range l.volumeOf(claim) {
@@ -102,7 +102,7 @@ func (l *losses) ofPods() []Loss {
 	return all
 }
 
-// keptBy reports whether an object is kept by another owner than one.
-func keptBy(n, owner graph.Node) bool {
-	return slices.ContainsFunc(n.Owners(), func(ref graph.Reference) bool { return ref.Owner != owner && ref.State == graph.Solid })
+// kept reports whether an owner keeps an object that is no pod of those.
+func (l *scene) kept(n graph.Node) bool {
+	return slices.ContainsFunc(n.Owners(), func(ref graph.Reference) bool { return ref.State == graph.Solid && !l.onNode(ref.Owner.UID()) })
 }

@@ -23,7 +23,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report, outcome *unstick.Ou
 		switch rec.Result {
 		case unstick.Refused, unstick.Reverted, unstick.Unanswered, unstick.NotTakenBack:
 			t.flow("", resultText(rec))
-			if apierrors.IsForbidden(rec.Err) {
+			if apierrors.IsForbidden(rec.Err) && rec.Result != unstick.NotTakenBack {
 				t.answer.command(rec.Write.Remedy.Command, 5)
 			}
 		}

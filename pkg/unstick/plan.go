@@ -39,6 +39,8 @@ type Look struct {
 	falls graph.Set
 	// leave are those of leaving.
 	leave []graph.Node
+	// live are the claims of which the data would be destroyed, and of which none is known to go.
+	live []graph.Node
 	// ended are what goes with the pods that a change of an object ends, by that, and the pods that a taint evicts.
 	ended map[types.UID][]graph.Node
 }

@@ -347,7 +347,7 @@ func (c *client) log(e unstick.Event) {
 
 func (c *client) writer() change.Writer {
 	return change.Writer{
-		Read: c.read, Do: c.do, Journal: c.journal, Now: time.Now,
+		Read: c.read, List: c.p.server.List, Do: c.do, Journal: c.journal, Now: time.Now,
 		Resource: func(gvk schema.GroupVersionKind) (graph.Resource, error) { return *served["cm"], nil },
 		Wait: func(ctx context.Context, d time.Duration) {
 			select {

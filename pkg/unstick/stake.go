@@ -46,8 +46,11 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 		s, at := claims[of]
 		phase := evidence.Nested(v, "status", "phase")
 		s.policy, s.driver, s.leaves = policy, evidence.DriverOf(v), v.GetDeletionTimestamp() != nil
-		_, claimed := l.Graph.Node(of) // whatever the phase, of which the controller may be kept from writing another
+		claim, claimed := l.Graph.Node(of) // whatever the phase, of which the controller may be kept from writing another
 		s.waits = s.leaves || phase == "Released" || phase == "Failed" || of != "" && !claimed && !l.unlisted(graph.Part{Resource: evidence.Claims.GroupResource(), Namespace: in})
+		if destroys && claimed && !at {
+			l.live = append(l.live, claim)
+		}
 		if destroys && (at || s.waits) {
 			s.Volume, s.Size = evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), evidence.Nested(v, "spec", "capacity", "storage")
 			l.Stakes = append(l.Stakes, s)
@@ -359,8 +362,29 @@ func (l *Look) unsure(c *explain.Cause, way []*explain.Remedy) bool {
 	if slices.ContainsFunc(l.partsOf(c, way), func(p graph.Part) bool { return slices.Contains(l.Unlisted, p) }) {
 		return true
 	}
+	if c.Covers != nil && slices.ContainsFunc(l.live, func(n graph.Node) bool { return opens(way, n.Identity()) && coversAbove(c, n) }) {
+		return true
+	}
 	places, going, reaches := l.placesOf(c), l.goes(c, way), l.reaches(way)
 	return slices.ContainsFunc(l.Stakes, func(s Stake) bool {
 		return s.Volume.Name == "" && going(&s) || s.open && !going(&s) && (reaches || places.HasAny("", s.Namespace))
 	})
+}
+
+// coversAbove reports whether what refuses covers an object, or one above it: its controller may wait to delete it, or to make it smaller, and what waits for
+// that nobody can name.
+func coversAbove(c *explain.Cause, n graph.Node) bool {
+	above := graph.NewSet(n)
+	for queue := above.Sorted(); len(queue) > 0; queue = queue[1:] {
+		if c.Covers(queue[0]) {
+			return true
+		}
+		for _, ref := range queue[0].Owners() {
+			if ref.State == graph.Solid && !above.Has(ref.Owner) {
+				above.Add(ref.Owner)
+				queue = append(queue, ref.Owner)
+			}
+		}
+	}
+	return false
 }

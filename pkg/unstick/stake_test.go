@@ -414,6 +414,38 @@ func TestEnded(t *testing.T) {
 	}
 }
 
+// Where what refuses is passed in a namespace that stays, and covers a claim there or what is above it, whether its data is lost nobody knows.
+func TestLiveData(t *testing.T) {
+	for world, want := range map[string]string{
+		"cr! t:claim":                            "NotAllowed",
+		"cr! t:set t:claim>set":                  "NotAllowed",
+		"cr! t:cm t:claim>cm":                    "1: content-of-other safe, then start it",
+		"cr! t:set t:cm>set t:pod>cm claim2>pod": "1: content-of-other safe, then start it", // of which the volume is kept
+		"in s: cr! t:claim":                      "1: operator safe",
+		"cr!":                                    "1: content-of-other safe, then start it",
+	} {
+		objects, one := strings.CutPrefix(world, "in s: ")
+		l := starting(owned(objects))
+		c := l.Report.Causes[0]
+		if one {
+			c.Remedies[0].In = []string{"s"}
+		}
+		c.Kind, c.Waits = finding.AdmWebhookDead, func(graph.Node) bool { return false }
+		c.Covers = func(n graph.Node) bool {
+			return n.Resource().Kind == "StatefulSet" || n.Resource().Kind == "PersistentVolumeClaim" && len(n.Owners()) == 0
+		}
+		l.FindStakes(t.Context(), volumes{graph: l.Graph})
+		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Safe}).Choices[0]
+		got := string(choice.Reason)
+		if len(choice.Writes) > 0 {
+			got = describe(choice)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", world, got, want)
+		}
+	}
+}
+
 // A webhook that is passed over lets go what it covers: what is being deleted, and the contents of namespaces that are, and volumes that wait to be
 // reclaimed.
 func TestReachOfRefusals(t *testing.T) {

@@ -4,9 +4,6 @@ package evidence
 
 import (
 	"cmp"
-	"fmt"
-	"iter"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -47,7 +44,10 @@ func IsTemplateClaim(set *unstructured.Unstructured, name string) bool {
 
 // ordinalOf is the ordinal of the pod of a StatefulSet whose claim has the name, -1 for no claim of its templates.
 func ordinalOf(set *unstructured.Unstructured, name string) int64 {
-	for base := range claimTemplates(set) {
+	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
+	for _, each := range templates {
+		template, _ := each.(map[string]any)
+		base, _, _ := unstructured.NestedString(template, "metadata", "name")
 		digits, is := strings.CutPrefix(name, base+"-"+set.GetName()+"-")
 		if ordinal, err := strconv.ParseUint(digits, 10, 31); is && err == nil {
 			return int64(ordinal)
@@ -59,49 +59,6 @@ func ordinalOf(set *unstructured.Unstructured, name string) int64 {
 // DeletesScaled reports whether a StatefulSet deletes the claims of the pods that it ends when it is made smaller.
 func DeletesScaled(set *unstructured.Unstructured) bool {
 	return Nested(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete"
-}
-
-// EndsClaims reports whether claims go when a workload is made smaller: those of ephemeral volumes with its pods, and those that a
-// StatefulSet deletes.
-func EndsClaims(workload *unstructured.Unstructured) bool {
-	volumes, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "volumes")
-	return DeletesScaled(workload) || slices.ContainsFunc(volumes, func(v any) bool {
-		volume, _ := v.(map[string]any)
-		return volume["ephemeral"] != nil
-	})
-}
-
-// ClaimsOf names the claims that the pods of a workload use, by its template and by the templates of a StatefulSet.
-func ClaimsOf(workload *unstructured.Unstructured) []string {
-	var names []string
-	volumes, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "volumes")
-	for _, v := range volumes {
-		volume, _ := v.(map[string]any)
-		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name != "" {
-			names = append(names, name)
-		}
-	}
-	start, _, _ := unstructured.NestedInt64(workload.Object, "spec", "ordinals", "start")
-	replicas, _, _ := unstructured.NestedInt64(workload.Object, "spec", "replicas")
-	for base := range claimTemplates(workload) {
-		for i := range replicas {
-			names = append(names, fmt.Sprintf("%s-%s-%d", base, workload.GetName(), start+i))
-		}
-	}
-	return names
-}
-
-// claimTemplates goes over the names of the templates of a StatefulSet.
-func claimTemplates(set *unstructured.Unstructured) iter.Seq[string] {
-	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
-	return func(yield func(string) bool) {
-		for _, each := range templates {
-			template, _ := each.(map[string]any)
-			if base, _, _ := unstructured.NestedString(template, "metadata", "name"); !yield(base) {
-				return
-			}
-		}
-	}
 }
 
 // ScalesAway reports whether a StatefulSet deletes a claim when it is made so small

@@ -89,7 +89,9 @@ type Cause struct {
 	Driver string
 	// Waits reports whether an object waits for the same; nil where its finalizers or its type tell that.
 	Waits func(graph.Node) bool
-	Ways  []Way
+	// Covers reports whether what refuses is asked about any write to an object, or its deletion; nil for other causes.
+	Covers func(graph.Node) bool
+	Ways   []Way
 	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few;
 	// OwnWays for all of them where that is wanted. Without Own the objects are not counted, and ways that are the same are one.
 	Own     []Fact

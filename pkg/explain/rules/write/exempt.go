@@ -50,6 +50,13 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, hooks .
 	c.Waits = func(m graph.Node) bool {
 		return slices.ContainsFunc(asked, func(h *admission.Webhook) bool { return asks(f, h, m) })
 	}
+	c.Covers = func(m graph.Node) bool {
+		return slices.ContainsFunc(asked, func(h *admission.Webhook) bool {
+			deletes, _ := f.Asker.Matches(h, "DELETE", "", m)
+			updates, _ := f.Asker.Matches(h, "UPDATE", "", m)
+			return deletes || updates
+		})
+	}
 	h, what := hooks[0], Webhook
 	if len(hooks) > 1 {
 		what = Webhooks
