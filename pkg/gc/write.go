@@ -238,9 +238,8 @@ func (w *writer) sendDelete(ctx context.Context, n number, o graph.Object, optio
 	w.state.setDeleteSent(n, true)
 	w.open.set(n, true)
 	if ends {
-		p := Patch{RemoveFinalizer: o.Finalizers[0]}
-		_, err := w.server.Patch(ctx, o, p)
-		return Step{Action: ActionRemoveFinalizer, Object: o, Patch: p, Err: err}
+		_, err := w.server.Patch(ctx, o, Patch{RemoveFinalizer: o.Finalizers[0]})
+		return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
 	}
 	err := w.server.Delete(ctx, o.Identity(), options)
 	return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
