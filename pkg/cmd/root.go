@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -210,8 +211,9 @@ func newRoot(argv []string, streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   program,
 		Short: "Show, preview and drive garbage collection",
-		Long: `Show what owns what in a cluster, as Kubernetes' garbage collector sees it;
-preview exactly what a deletion does; and run it from here.
+		Long: `Find out why an object hangs in Terminating, and free it; preview exactly what a
+deletion does, and run it from here; show what owns what in a cluster, as
+Kubernetes' garbage collector sees it.
 
 Every owner reference has a state: Solid (the owner exists), Dangling (it does
 not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
@@ -232,7 +234,9 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, err, argv[1:]) })
+	build, _ := debug.ReadBuildInfo() // nil without one
+	root.Version = clientVersion(build).GitVersion
 	flags := root.PersistentFlags()
 	g.config.AddFlags(flags)
 	flags.Lookup("request-timeout").Usage = "How long a single request may take, with a unit (1s, 2m, 3h); 0 means a minute"

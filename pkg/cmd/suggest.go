@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -82,8 +83,11 @@ func commandNames(root *cobra.Command) []string {
 	return names
 }
 
-// flagError adds to an error about an unknown flag which one may have been meant.
-func flagError(cmd *cobra.Command, err error) error {
+// flagError adds to an error about an unknown flag which one may have been meant. Without a command it is that of one which is not known.
+func flagError(cmd *cobra.Command, err error, argv []string) error {
+	if !cmd.HasParent() && len(argv) > 0 && !strings.HasPrefix(argv[0], "-") {
+		return suggested(fmt.Errorf("unknown command %q", argv[0]), argv[0], commandNames(cmd))
+	}
 	unknown, is := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !is {
 		return usageError{err}
