@@ -150,6 +150,8 @@ var serving = []schema.GroupResource{
 	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Group: "apiregistration.k8s.io", Resource: "apiservices"},
 	{Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
 	{Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
+	{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
+	{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicybindings"},
 }
 
 // isForeign reports whether a finalizer is of a controller that somebody installed.

@@ -105,7 +105,7 @@ func (l *losses) lost() []Loss {
 	for _, on := range l.nodes {
 		nodes = append(nodes, on.pods...)
 	}
-	return slices.Concat(all, l.released(nodes), l.ofPods())
+	return slices.Concat(all, l.released(nodes), l.ofPods(), l.unguarded())
 }
 
 // released says what becomes of the volumes of claims that somebody deleted before, and that

@@ -83,26 +83,32 @@ func (l *looker) evictions() []Break {
 	return all
 }
 
-// ofPods says what becomes of the volumes of claims that the pods of nodes own which go.
+// ofPods says what becomes of the volumes of claims that the garbage collector deletes after the pods of nodes that go.
 func (l *losses) ofPods() []Loss {
 	var all []Loss
+	after := graph.Fall{}
 	for _, on := range l.nodes {
 		for _, pod := range on.pods {
-			for _, claim := range pod.Dependents() {
-				if claim.Resource().GroupResource() != evidence.Claims.GroupResource() || l.going[claim.UID()] || l.kept(claim) {
-					continue
-				}
-				for _, loss := range l.volumeOf(claim) {
-					loss.Why = say.Of(withNode, on.node.Name(), loss.Why)
-					all = append(all, loss)
-				}
-			}
+			after.Set.Add(pod)
+		}
+	}
+	if after.Set.Len() == 0 {
+		return nil
+	}
+	for uid := range l.going {
+		if n, known := l.graph.Node(uid); known {
+			after.Set.Add(n)
+		}
+	}
+	after.Spread()
+	for _, n := range after.Set.Sorted() {
+		if n.Resource().GroupResource() != evidence.Claims.GroupResource() || l.going[n.UID()] {
+			continue
+		}
+		for _, loss := range l.volumeOf(n) {
+			loss.Why = say.Of(withNode, loss.Why)
+			all = append(all, loss)
 		}
 	}
 	return all
-}
-
-// kept reports whether an owner keeps an object that is no pod of those.
-func (l *scene) kept(n graph.Node) bool {
-	return slices.ContainsFunc(n.Owners(), func(ref graph.Reference) bool { return ref.State == graph.Solid && !l.onNode(ref.Owner.UID()) })
 }

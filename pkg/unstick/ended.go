@@ -57,12 +57,12 @@ func (l *Look) ofPods(op *remedy.Op) []graph.Node {
 	if !known {
 		return nil // no claim that was read has it for an owner
 	}
-	below := fall{set: graph.NewSet(workload)}
-	below.spread()
-	pods := slices.DeleteFunc(below.set.Sorted(), func(n graph.Node) bool { return !n.Resource().IsPod() })
-	after := fall{set: graph.NewSet(pods...)}
-	after.spread()
-	return slices.DeleteFunc(after.set.Sorted(), func(n graph.Node) bool { return slices.Contains(pods, n) })
+	below := graph.Fall{Set: graph.NewSet(workload)}
+	below.Spread()
+	pods := slices.DeleteFunc(below.Set.Sorted(), func(n graph.Node) bool { return !n.Resource().IsPod() })
+	after := graph.Fall{Set: graph.NewSet(pods...)}
+	after.Spread()
+	return slices.DeleteFunc(after.Set.Sorted(), func(n graph.Node) bool { return slices.Contains(pods, n) })
 }
 
 // scaledAway are the claims that a StatefulSet deletes when it is made smaller.

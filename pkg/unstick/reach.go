@@ -207,9 +207,9 @@ func opens(way []*explain.Remedy, id graph.Identity) bool {
 
 // withDependents adds the dependents that the garbage collector deletes after objects.
 func (l *Look) withDependents(nodes []graph.Node, frees graph.Set) []graph.Node {
-	after := fall{set: graph.NewSet(nodes...)}
-	after.spread()
-	return slices.DeleteFunc(after.set.Sorted(), func(n graph.Node) bool { return n.Virtual() || frees.Has(n) })
+	after := graph.Fall{Set: graph.NewSet(nodes...)}
+	after.Spread()
+	return slices.DeleteFunc(after.Set.Sorted(), func(n graph.Node) bool { return n.Virtual() || frees.Has(n) })
 }
 
 // stores reports whether a cause is about storage: a driver's, or of claims, volumes, attachments or snapshots.

@@ -114,17 +114,17 @@ func (l *Look) claims() map[types.UID]Stake {
 		going.Insert(id.UID)
 	}
 	ended := going.Clone()
-	after, unread := fall{}, fall{}
+	after, unread := graph.Fall{}, graph.Fall{}
 	for n := range l.Graph.Nodes() {
 		switch {
 		case n.Virtual():
-			unread.set.Add(n)
+			unread.Set.Add(n)
 		case n.BeingDeleted():
 			going.Insert(n.UID())
 			ended.Insert(n.UID())
 		}
 	}
-	after.set.AddAll(unread.set)
+	after.Set.AddAll(unread.Set)
 	for _, c := range l.Report.Causes {
 		for i := range c.Remedies {
 			going.Insert(deletedBy(&c.Remedies[i])...)
@@ -132,14 +132,14 @@ func (l *Look) claims() map[types.UID]Stake {
 	}
 	for uid := range going {
 		if n, known := l.Graph.Node(uid); known {
-			after.set.Add(n)
+			after.Set.Add(n)
 		}
 	}
-	after.spread()
-	l.falls, unread.within = after.set, &after.set
-	unread.spread()
-	with := fall{set: graph.NewSet(slices.Concat(slices.Collect(maps.Values(l.ended))...)...)}
-	with.spread()
+	after.Spread()
+	l.falls, unread.Within = after.Set, &after.Set
+	unread.Spread()
+	with := graph.Fall{Set: graph.NewSet(slices.Concat(slices.Collect(maps.Values(l.ended))...)...)}
+	with.Spread()
 	all, places, ending := map[types.UID]Stake{}, l.places(), l.ending()
 	for n := range l.Graph.Nodes() {
 		if n.Virtual() || n.Resource().GroupResource() != evidence.Claims.GroupResource() {
@@ -148,53 +148,12 @@ func (l *Look) claims() map[types.UID]Stake {
 		is, known := ending(n.Namespace())
 		near := places.Has(n.Namespace())
 		s := Stake{Namespace: n.Namespace(), claim: n}
-		s.ends, s.open = is || !known && near || ended.Has(n.UID()), unread.set.Has(n) || !known && !near
-		if s.ends || s.open || after.set.Has(n) || with.set.Has(n) {
+		s.ends, s.open = is || !known && near || ended.Has(n.UID()), unread.Set.Has(n) || !known && !near
+		if s.ends || s.open || after.Set.Has(n) || with.Set.Has(n) {
 			all[n.UID()] = s
 		}
 	}
 	return all
-}
-
-// fall are objects that go, and what the garbage collector deletes after them.
-type fall struct {
-	set graph.Set
-	// within is what may go; nil is for what loses all owners that keep it.
-	within *graph.Set
-}
-
-// spread adds the dependents that go, theirs, and so on.
-func (f *fall) spread() {
-	for queue := f.set.Sorted(); len(queue) > 0; queue = queue[1:] {
-		if queue[0].OrphaningDependents() {
-			continue
-		}
-		for _, d := range queue[0].Dependents() {
-			if !f.set.Has(d) && f.takes(d, queue[0]) {
-				f.set.Add(d)
-				queue = append(queue, d)
-			}
-		}
-	}
-}
-
-// takes reports whether a dependent goes when an owner has: by the garbage collector's rules it is kept by an owner that exists, and by one of which it
-// cannot be found out. What merely was not read here may be gone, or go.
-func (f *fall) takes(d, owner graph.Node) bool {
-	owned := false
-	for _, ref := range d.Owners() {
-		unread := ref.State == graph.Unknown && ref.Reason == graph.UnlistedOwner
-		switch {
-		case ref.State == graph.Dangling:
-		case ref.State == graph.Unknown && !unread:
-			return false
-		case ref.State == graph.Solid && f.within == nil && !f.set.Has(ref.Owner):
-			return false
-		case ref.Owner == owner:
-			owned = true
-		}
-	}
-	return owned && (f.within == nil || f.within.Has(d))
 }
 
 // places are the namespaces in which something is stuck, or which are themselves, with "" for what is in none: its dependents may be
@@ -325,11 +284,11 @@ func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
 		return func(*Stake) bool { return false }
 	}
 	reaches, reclaims, lets := l.reaches(way), l.reclaims(c, way), l.lets(c, way)
-	namespaces, after := l.touched(c, way), fall{set: graph.NewSet(append(l.frees(c, way), lets...)...), within: &l.falls}
+	namespaces, after := l.touched(c, way), graph.Fall{Set: graph.NewSet(append(l.frees(c, way), lets...)...), Within: &l.falls}
 	for _, n := range lets {
 		namespaces.Insert(n.Identity().Place())
 	}
-	after.spread()
+	after.Spread()
 	everywhere := reaches && c.Waits == nil // a program does more than one can tell
 	return func(s *Stake) bool {
 		switch {
@@ -338,11 +297,11 @@ func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
 		case s.Namespace == "":
 			return false
 		case s.copy:
-			return after.set.Has(s.claim)
+			return after.Set.Has(s.claim)
 		case s.ends && (everywhere || namespaces.Has(s.Namespace)):
 			return true
 		}
-		return after.set.Has(s.claim) || everywhere && l.falls.Has(s.claim)
+		return after.Set.Has(s.claim) || everywhere && l.falls.Has(s.claim)
 	}
 }
 
