@@ -237,8 +237,11 @@ func volumesHeld(text, list []byte) []byte {
 // that it does is a sign of who the program acts as.
 const kubeconfigWord = "--kubeconfig"
 
-// containersHeld are names, images and programs. Of the words after
-// the program, and of the environment, only that a kubeconfig is among them is held.
+// watchWord begins a word of a command line that says by their labels which objects a program reconciles.
+const watchWord = `"--watch-label-selector=`
+
+// containersHeld are names, images and programs. Of the words after the program, and of the environment, only that a kubeconfig
+// is among them is held, and what the program reconciles.
 func containersHeld(text, list []byte) []byte {
 	return eachOf(text, list, func(text, container []byte) []byte {
 		command, args := rawjson.Field(container, "command"), rawjson.Field(container, "args")
@@ -246,11 +249,20 @@ func containersHeld(text, list []byte) []byte {
 		rawjson.Elements(rawjson.Field(container, "env"), func(env []byte) {
 			elsewhere = elsewhere || string(rawjson.Field(env, "name")) == `"KUBECONFIG"`
 		})
+		var words [][]byte
+		if elsewhere {
+			words = append(words, []byte(`"`+kubeconfigWord+`"`))
+		}
+		rawjson.Elements(args, func(word []byte) {
+			if bytes.HasPrefix(word, []byte(watchWord)) {
+				words = append(words, word)
+			}
+		})
 		text = parts{"name": all, "image": all, "command": programHeld}.held(text, container)
-		if !elsewhere {
+		if len(words) == 0 {
 			return text
 		}
-		return append(appendField(text[:len(text)-1], []byte("args"), []byte(`["`+kubeconfigWord+`"]`), all), '}')
+		return append(appendField(text[:len(text)-1], []byte("args"), slices.Concat([]byte("["), bytes.Join(words, []byte(",")), []byte("]")), all), '}')
 	})
 }
 

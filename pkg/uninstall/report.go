@@ -52,6 +52,7 @@ func (w *World) Foretell(p *Plan, play Player) (*Report, error) {
 	if r.Sight != nil {
 		r.foreseen(w)
 	}
+	r.Fails = r.Fails || r.Sticks()
 	r.Unread = w.Evidence.Unread()
 	if r.Sight != nil {
 		r.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Unread, r.Sight.Unread))))
@@ -78,7 +79,7 @@ func (r *Report) foreseen(w *World) {
 	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
 	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.delivers(r.Deliverer()) })
 	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
-	r.Fails = r.Sticks() || slices.ContainsFunc(p.Open, func(o Open) bool { return o.Cause == Wanted }) || s.Sticks(false) || s.CertainlyBreaks()
+	r.Fails = slices.ContainsFunc(p.Open, func(o Open) bool { return o.Cause == Wanted }) || s.Sticks(false) || s.CertainlyBreaks()
 }
 
 // alike reports whether two identities have one name.
@@ -159,9 +160,9 @@ func (r *Report) Sticks() bool {
 	}) || slices.ContainsFunc(r.Open, func(o Open) bool { return o.fails() })
 }
 
-// fails reports whether the tool fails for what is open.
+// fails reports whether the tool fails for what is open, or whether that is not known because it could not be read.
 func (o *Open) fails() bool {
-	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookLacks
+	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookLacks || o.Cause == Unread || o.Cause == Nested
 }
 
 // Asked reports whether what is said of an outcome is said as not known, too.

@@ -114,6 +114,9 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 	for _, k := range p.Kept {
 		lines = append(lines, fmt.Sprintf("kept: %s: %s", k.Object, k.Says())+instances(len(k.Instances)))
 	}
+	if len(p.Open) > 0 {
+		lines = append(lines, fmt.Sprintf("fails or might: %t", report.Fails))
+	}
 	for _, unread := range report.Unread {
 		lines = append(lines, "unread: "+unread)
 	}

@@ -41,8 +41,8 @@ type Contender struct {
 	near, alike bool
 	// misplaced: the catalogue has the controller where nobody is.
 	misplaced bool
-	// unnamed: the object names another implementation.
-	unnamed bool
+	// unnamed: the object names another implementation. overlooks: it is told not to reconcile the object.
+	unnamed, overlooks bool
 	// besides: a person set the finalizer, on an object on which the candidate has set
 	// its own finalizer itself.
 	besides bool
@@ -134,7 +134,9 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		}
 		k.knows = f.rights().mayAnything(c.Account(), id.Resource.GroupResource(), id.Namespace)
 		k.may = f.rights().mayChange(c.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
+		k.overlooks = c.overlooks(n) && !f.shared(c.Workload, n)
 		switch {
+		case k.overlooks:
 		case !k.may && !k.otherwise() && p.apart:
 			k.how = apart
 		case !k.may && c.guessed():
@@ -161,6 +163,9 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 	}
 	if named != "" && slices.ContainsFunc(among, func(k Contender) bool { return k.mayBe(named) }) {
 		among = slices.DeleteFunc(among, func(k Contender) bool { return !k.mayBe(named) })
+	}
+	if slices.ContainsFunc(among, func(k Contender) bool { return k.Named && !k.overlooks }) {
+		among = slices.DeleteFunc(among, func(k Contender) bool { return k.overlooks })
 	}
 	if slices.ContainsFunc(among, func(k Contender) bool { return k.how == works && k.Named && k.knows }) { // then a namesake that may do nothing with the type is another's
 		among = slices.DeleteFunc(among, func(k Contender) bool { return k.how == mayNot && !k.knows && !k.otherwise() })
@@ -275,7 +280,11 @@ func pickAlive(alive *Contender, among []Contender) Choice {
 // undecided says between whom the evidence does not decide.
 func (ch *Choice) undecided() string {
 	names := ch.names(func(*Contender) bool { return true })
+	overlooking := slices.IndexFunc(ch.Among, func(k Contender) bool { return k.overlooks })
 	switch {
+	case overlooking >= 0:
+		k := &ch.Among[overlooking]
+		return fmt.Sprintf(overlookingCandidate, k.ID(), k.State.Liveness, watchFlag, k.watches)
 	case ch.best != nil && ch.best.misplaced:
 		return fmt.Sprintf(misplacedCandidate, ch.best.ID(), ch.best.State.Liveness)
 	case ch.best != nil && ch.best.unnamed:

@@ -16,6 +16,7 @@ const (
 
 	misplacedCandidate    = "its controller is not where the catalogue of finalizers expects it, and it is not certain that it is %s (%s), which is allowed to change the object"
 	unnamedCandidate      = "the object names the implementation that must remove it, but nothing shows that this is %s (%s), which is allowed to change the object"
+	overlookingCandidate  = "%s (%s) runs with %s=%s, which does not match the labels of the object"
 	besidesCandidate      = "a user set it, and it is not certain that %s (%s), which sets its finalizers itself, removes it"
 	rightsAlone           = "nothing but rights to the type points at %s, and %s"
 	setByOther            = `the finalizer was set by "%s"`

@@ -60,6 +60,8 @@ type Workload struct {
 	// elsewhere: it is given a kubeconfig, so what its account may do says nothing
 	// of what it may.
 	elsewhere bool
+	// watches chooses the objects that it reconciles, by their labels; empty for all.
+	watches string
 }
 
 // ID identifies the workload.
@@ -201,7 +203,7 @@ func templated(resource *graph.Resource, m *metav1.ObjectMeta, replicas *int32, 
 		Replicas: 1, selector: words.one(selectorText(selector)), made: m.CreationTimestamp.Unix(), deleted: m.DeletionTimestamp,
 		origin:    words.origin(originOf(m.Annotations[helmRelease], m.Annotations[helmReleaseNamespace], m.Labels)),
 		podLabels: words.one(labels.Set(template.Labels).String()), account: words.one(accountOf(&template.Spec)),
-		programs: programs(&template.Spec), elsewhere: hasKubeconfig(&template.Spec),
+		programs: programs(&template.Spec), elsewhere: hasKubeconfig(&template.Spec), watches: watchSelector(&template.Spec),
 	}
 	if replicas != nil {
 		l.Replicas = *replicas
@@ -254,6 +256,7 @@ func ofWhole(resource *graph.Resource, o *unstructured.Unstructured, spec *corev
 	return &Workload{
 		resource: resource, namespace: o.GetNamespace(), name: o.GetName(), uid: o.GetUID(), whole: o,
 		deleted: o.GetDeletionTimestamp(), Replicas: -1, account: accountOf(spec), programs: programs(spec), elsewhere: hasKubeconfig(spec),
+		watches: watchSelector(spec),
 	}
 }
 
@@ -299,6 +302,34 @@ func hasKubeconfig(spec *corev1.PodSpec) bool {
 		}
 	}
 	return false
+}
+
+// watchSelector is the selector by which a container is told to choose what it reconciles, empty for none
+// (github.com/fluxcd/pkg/runtime/controller/watch.go, BindFlags).
+func watchSelector(spec *corev1.PodSpec) (selector string) {
+	for i := range spec.Containers {
+		for _, word := range spec.Containers[i].Args {
+			if flag, value, _ := strings.Cut(word, "="); flag == watchFlag {
+				selector = value
+			}
+		}
+	}
+	return selector
+}
+
+const watchFlag = "--watch-label-selector"
+
+// overlooks reports whether the workload is told not to reconcile an object.
+func (l *Workload) overlooks(n graph.Node) bool {
+	chosen, err := labels.Parse(l.watches)
+	return err == nil && !chosen.Matches(labels.Set(n.Object().Labels))
+}
+
+// shared reports whether another workload of the same program is told to reconcile an object, and may work.
+func (f *Finder) shared(l *Workload, n graph.Node) bool {
+	return slices.ContainsFunc(f.inventory().workloads, func(o *Workload) bool {
+		return o.watches != "" && !o.overlooks(n) && slices.ContainsFunc(o.programs, l.calledBy) && f.StateOf(o).Liveness != Dead
+	})
 }
 
 // IsCommon reports whether so many programs have the name that it tells
