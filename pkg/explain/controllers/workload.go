@@ -328,7 +328,7 @@ func (l *Workload) overlooks(n graph.Node) bool {
 // shared reports whether another workload of the same program is told to reconcile an object, and may work.
 func (f *Finder) shared(l *Workload, n graph.Node) bool {
 	return slices.ContainsFunc(f.inventory().workloads, func(o *Workload) bool {
-		return o.watches != "" && !o.overlooks(n) && slices.ContainsFunc(o.programs, l.calledBy) && f.StateOf(o).Liveness != Dead
+		return o.watches != "" && !o.overlooks(n) && slices.ContainsFunc(o.programs, func(program string) bool { return slices.Contains(l.programs, program) }) && f.StateOf(o).Liveness != Dead
 	})
 }
 
