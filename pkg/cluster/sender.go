@@ -239,11 +239,14 @@ func (s *Sender) create(ctx context.Context, op *remedy.Op) ([]byte, error) {
 	delete(object.Object, "subjects")
 	object.SetAnnotations(map[string]string{remedy.MarkAnnotation: op.Mark})
 	answered, existed := s.make(ctx, id, object.Object)
-	if existed != nil && !apierrors.IsAlreadyExists(existed) {
+	if existed != nil && !apierrors.IsAlreadyExists(existed) && !answer.Missing(existed) { // without an answer it may have been made
 		return nil, existed
 	}
 	made, err := s.Read(ctx, id)
-	if err != nil {
+	switch {
+	case err != nil && existed != nil:
+		return nil, existed
+	case err != nil:
 		made = &unstructured.Unstructured{}
 		if json.Unmarshal(answered, &made.Object) != nil {
 			return nil, err

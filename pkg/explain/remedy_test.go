@@ -164,7 +164,7 @@ ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : is being deleted, so nothing can be created in it
-[disruptive] DELETE w: delete the left-over configuration, whose Service/x/hook does not exist; if its product is in use, install that again instead
+[disruptive] DELETE w: delete the left-over configuration, whose Service/x/hook does not exist
   loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
 [dangerous] PATCH: exempt the namespace s from the webhook
   loses: nothing is checked by the webhook any more in that namespace: whatever controllers wait to do there passes, deletions included
@@ -176,7 +176,7 @@ ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : does not exist
-[disruptive] DELETE w: delete the left-over configuration, whose Service/x/hook does not exist; if its product is in use, install that again instead
+[disruptive] DELETE w: delete the left-over configuration, whose Service/x/hook does not exist
   loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
 [dangerous] PATCH: exempt the namespace s from the webhook
   loses: nothing is checked by the webhook any more in that namespace: whatever controllers wait to do there passes, deletions included

@@ -105,13 +105,13 @@ func (l *losses) lost() []Loss {
 	for _, on := range l.nodes {
 		nodes = append(nodes, on.pods...)
 	}
-	return slices.Concat(all, l.released(nodes), l.ofPods(), l.unguarded())
+	ended, freed := l.released(nodes)
+	return slices.Concat(all, ended, l.fallen(freed), l.unguarded())
 }
 
 // released says what becomes of the volumes of claims that somebody deleted before, and that
 // nothing keeps but pods that go.
-func (l *losses) released(going []graph.Node) []Loss {
-	var all []Loss
+func (l *losses) released(going []graph.Node) (all []Loss, freed []graph.Node) {
 	asked := map[string]bool{}
 	for _, n := range going {
 		if !n.Resource().IsPod() || asked[n.Namespace()] {
@@ -126,6 +126,7 @@ func (l *losses) released(going []graph.Node) []Loss {
 			if !frees {
 				continue
 			}
+			freed = append(freed, claim)
 			for _, loss := range l.volumeOf(claim) {
 				loss.Why = say.Of(withPods, loss.Why)
 				loss.Certain = loss.Certain && certain
@@ -133,7 +134,7 @@ func (l *losses) released(going []graph.Node) []Loss {
 			}
 		}
 	}
-	return all
+	return all, freed
 }
 
 // frees reports whether the plan takes away a pod that keeps a claim which is being deleted, and

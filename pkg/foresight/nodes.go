@@ -83,10 +83,10 @@ func (l *looker) evictions() []Break {
 	return all
 }
 
-// ofPods says what becomes of the volumes of claims that the garbage collector deletes after the pods of nodes that go.
-func (l *losses) ofPods() []Loss {
+// fallen says what becomes of the volumes of claims that the garbage collector deletes after the pods of nodes that go, and after claims that are freed.
+func (l *losses) fallen(freed []graph.Node) []Loss {
 	var all []Loss
-	after := graph.Fall{}
+	after, known := graph.Fall{Set: graph.NewSet(freed...)}, graph.NewSet(freed...)
 	for _, on := range l.nodes {
 		for _, pod := range on.pods {
 			after.Set.Add(pod)
@@ -96,17 +96,17 @@ func (l *losses) ofPods() []Loss {
 		return nil
 	}
 	for uid := range l.going {
-		if n, known := l.graph.Node(uid); known {
+		if n, there := l.graph.Node(uid); there {
 			after.Set.Add(n)
 		}
 	}
 	after.Spread()
 	for _, n := range after.Set.Sorted() {
-		if n.Resource().GroupResource() != evidence.Claims.GroupResource() || l.going[n.UID()] {
+		if n.Resource().GroupResource() != evidence.Claims.GroupResource() || l.going[n.UID()] || known.Has(n) {
 			continue
 		}
 		for _, loss := range l.volumeOf(n) {
-			loss.Why = say.Of(withNode, loss.Why)
+			loss.Why = say.Of(withFall, loss.Why)
 			all = append(all, loss)
 		}
 	}

@@ -208,7 +208,7 @@ const (
 	copiesUnread    say.Word = "it is not known whether the data of the snapshot is deleted: the contents of snapshots could not be read: %v"
 	copyKept        say.Word = "%s/%s is kept with the data of the snapshot (deletion policy %s)"
 	copyGoes        say.Word = "%s/%s (%s) is deleted with the data of the snapshot (deletion policy Delete)"
-	withNode        say.Word = "it is deleted after a pod of the node: %s"
+	withFall        say.Word = "it is deleted after its owners, which are deleted or end with this: %s"
 	withGuard       say.Word = "it is being deleted, and %s, which is deleted, might be all that holds it: %s"
 	withPods        say.Word = "it is being deleted and ends with the pods that use it: %s"
 	claimsUnread    say.Word = "it is not known whether its claims are kept: it could not be read: %v"

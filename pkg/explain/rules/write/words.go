@@ -102,7 +102,7 @@ const (
 	AnsweredAfter       say.Word = "answered after %s: %s"
 	FindWebhook         say.Word = "see one of the configurations, and find out which of them is the blocker"
 	MakeURLAnswer       say.Word = "see how the webhook is called, at a URL and not through a Service: make that URL answer, and "
-	DeleteLeftover      say.Word = "delete the left-over configuration, whose Service/%s/%s does not exist; if its product is in use, install that again instead"
+	DeleteLeftover      say.Word = "delete the left-over configuration, whose Service/%s/%s does not exist"
 	DeleteConfiguration say.Word = "delete the configuration with all its webhooks, if its product was uninstalled"
 	ChangeForWebhook    say.Word = "see the object: change it so that the webhook allows the write"
 	LetPass             say.Word = "let writes pass the %s %s"
