@@ -266,7 +266,7 @@ func (w *Writer) owner(ctx context.Context, namespace string, reference any, met
 	return w.owned(ctx, owner, met)
 }
 
-// ownerOf reads the owner of a reference. It returns no obstacle for one that is there and stays for now; one that is being deleted comes with it.
+// ownerOf reads the owner of a reference. One that is being deleted comes with the obstacle.
 func (w *Writer) ownerOf(ctx context.Context, namespace string, reference any) (*unstructured.Unstructured, Obstacle, error) {
 	fields, _ := reference.(map[string]any)
 	text := func(key string) string { value, _ := fields[key].(string); return value }
@@ -366,10 +366,10 @@ func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unst
 // the subject is taken out of it. One without subjects is what was made first of it. Other objects that were made stay, for others may use them by now.
 func revoke(op *remedy.Op, now *unstructured.Unstructured, absent bool) (*remedy.Op, Obstacle, error) {
 	switch {
-	case op.Grant == nil && !absent:
-		return nil, Final, nil
 	case absent:
 		return nil, Gone, nil
+	case op.Grant == nil:
+		return nil, Final, nil
 	}
 	id := op.Object
 	index, ours, subjects := op.Grant.In(now.Object)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -77,8 +78,9 @@ type scene struct {
 	named map[string]graph.Identity
 	now   view
 	then  view
-	// nodes are those that go.
-	nodes []*onNode
+	// nodes are those that go, onNodes the pods on them.
+	nodes   []*onNode
+	onNodes sets.Set[types.UID]
 }
 
 // looker foresees who serves finalizers and who does not, and what stops working. It owns what it knows of policies.

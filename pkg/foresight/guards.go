@@ -3,6 +3,9 @@
 package foresight
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -37,10 +40,15 @@ func (l *losses) guardsThatGo() map[graph.Identity]func(graph.Node) bool {
 
 // unguarded says what becomes of the volumes of claims that are being deleted, where what may refuse the end of that goes.
 func (l *losses) unguarded() []Loss {
+	guards := l.guardsThatGo()
+	if len(guards) == 0 {
+		return nil
+	}
+	ids := slices.SortedFunc(maps.Keys(guards), graph.Identity.Compare)
 	var all []Loss
-	for id, asked := range l.guardsThatGo() {
-		for n := range l.graph.Nodes() {
-			if n.Virtual() || !n.BeingDeleted() || l.going[n.UID()] || n.Resource().GroupResource() != evidence.Claims.GroupResource() || !asked(n) {
+	for n := range l.now.evidence.Instances(evidence.Claims.GroupResource()) {
+		for _, id := range ids {
+			if !n.BeingDeleted() || l.going[n.UID()] || !guards[id](n) {
 				continue
 			}
 			for _, loss := range l.volumeOf(n) {

@@ -145,7 +145,7 @@ func (l *losses) frees(claim graph.Node) (frees, certain bool) {
 	for i := range users {
 		switch {
 		case !evidence.ProtectsClaim(&users[i], claim.Object()):
-		case l.going[users[i].GetUID()] || l.onNode(users[i].GetUID()):
+		case l.going[users[i].GetUID()] || l.onNodes.Has(users[i].GetUID()):
 			frees = true
 		case users[i].GetDeletionTimestamp() == nil:
 			return false, true // it stays

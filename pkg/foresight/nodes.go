@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -39,6 +40,7 @@ func (l *scene) findPods() {
 			on.pods, on.running = nil, nil
 		}
 	}
+	l.onNodes = sets.New[types.UID]()
 	err := evidence.EachPod(l.ctx, l.Source.Cluster, begin, func(pod *corev1.Pod) {
 		on, n := nodes[pod.Spec.NodeName], graph.Node{}
 		if on == nil || l.going[pod.UID] {
@@ -58,15 +60,11 @@ func (l *scene) findPods() {
 		on.unread = err
 		slices.SortFunc(on.running, graph.Identity.Compare)
 		l.nodes = append(l.nodes, on)
+		for _, pod := range on.pods {
+			l.onNodes.Insert(pod.UID())
+		}
 	}
 	slices.SortFunc(l.nodes, func(a, b *onNode) int { return a.node.Compare(b.node) })
-}
-
-// onNode reports whether a pod is one of those.
-func (l *scene) onNode(pod types.UID) bool {
-	return slices.ContainsFunc(l.nodes, func(on *onNode) bool {
-		return slices.ContainsFunc(on.pods, func(n graph.Node) bool { return n.UID() == pod })
-	})
 }
 
 // evictions are the nodes that go below pods that run.

@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -38,17 +39,7 @@ func (l *leftovers) made() {
 	if len(programs) == 0 {
 		return
 	}
-	nodes := l.mayBeMade()
-	if len(nodes) > mostRead {
-		l.Evidence.NoteUnread(madeUnread(len(nodes), mostRead))
-		nodes = nodes[:mostRead]
-	}
-	l.Evidence.Together(nodes)
-	for _, n := range nodes {
-		o, err := l.Evidence.Whole(n)
-		if err != nil {
-			continue // it is noted as unread, or gone
-		}
+	for n, o := range wholes(l.Evidence, l.mayBeMade()) {
 		if workload := programs.wrote(n, o.GetManagedFields()); workload != "" {
 			l.add(n.Identity(), ByManager, workload)
 		}
@@ -198,4 +189,20 @@ func (p programs) of(namespace, manager string) string {
 		}
 	}
 	return found
+}
+
+// wholes reads the first of some objects together, up to mostRead. What cannot be read is noted as unread, or gone.
+func wholes(reader *evidence.Reader, nodes []graph.Node) iter.Seq2[graph.Node, *unstructured.Unstructured] {
+	if len(nodes) > mostRead {
+		reader.NoteUnread(madeUnread(len(nodes), mostRead))
+		nodes = nodes[:mostRead]
+	}
+	reader.Together(nodes)
+	return func(yield func(graph.Node, *unstructured.Unstructured) bool) {
+		for _, n := range nodes {
+			if o, err := reader.Whole(n); err == nil && !yield(n, o) {
+				return
+			}
+		}
+	}
 }

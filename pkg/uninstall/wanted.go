@@ -39,16 +39,7 @@ func (f *following) spared() {
 		}
 	}
 	slices.SortFunc(nodes, graph.Node.Compare)
-	if len(nodes) > mostRead {
-		f.Evidence.NoteUnread(madeUnread(len(nodes), mostRead))
-		nodes = nodes[:mostRead]
-	}
-	f.Evidence.Together(nodes)
-	for _, n := range nodes {
-		o, err := f.Evidence.Whole(n)
-		if err != nil {
-			continue // it is noted as unread
-		}
+	for n, o := range wholes(f.Evidence, nodes) {
 		known := slices.ContainsFunc(f.plan.wanted, func(stays wanted) bool { return stays.object.UID == n.UID() })
 		if m := f.another(o); m != nil && !known {
 			f.plan.wanted = append(f.plan.wanted, wanted{n.Identity(), belongsTo(m)})

@@ -212,20 +212,17 @@ func (a *Asker) PolicyAsked(policy, binding *unstructured.Unstructured, operatio
 	return func(n graph.Node) bool { return byPolicy(n) && byBinding(n) }
 }
 
-// criteria are what a policy or its binding matches.
-type criteria struct {
-	ResourceRules     []admissionRule       `json:"resourceRules"`
-	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
-	ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
-}
-
 // constrained returns what reports whether an operation on an object meets the match criteria
 // in a field of the spec. A binding without criteria or rules is met by all.
 func (a *Asker) constrained(o *unstructured.Unstructured, field, operation string) func(graph.Node) bool {
-	var m criteria
-	fields, found, _ := unstructured.NestedMap(o.Object, "spec", field)
+	var m struct {
+		ResourceRules     []admissionRule       `json:"resourceRules"`
+		NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
+		ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
+	}
+	criteria, found, _ := unstructured.NestedMap(o.Object, "spec", field)
 	ofBinding := field == "matchResources"
-	if !found || !evidence.Decode(&unstructured.Unstructured{Object: fields}, &m) {
+	if !found || !evidence.Decode(&unstructured.Unstructured{Object: criteria}, &m) {
 		return func(graph.Node) bool { return ofBinding }
 	}
 	if len(m.ResourceRules) == 0 && ofBinding {
