@@ -8,20 +8,23 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// What a reader can hold in mind: methods of a type, lines of a function, lines of a file.
+// What a reader can hold in mind: methods of a type, lines of a function, lines of a file, words of a page of a command and of others.
 const (
 	mostMethods       = 60
 	mostFunctionLines = 60
 	mostFileLines     = 500
+	mostCommandWords  = 1000
+	mostPageWords     = 2500
 )
 
-// TestLimits: no type, function or file of the program grows beyond what can be read in one go.
+// TestLimits: no type, function or file of the program, and no page of the docs, grows beyond what can be read in one go.
 func TestLimits(t *testing.T) {
 	sizes := map[string]int{}
 	for _, dir := range []string{"../pkg", "../cmd", "../internal"} {
@@ -41,9 +44,21 @@ func TestLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	pages, _ := filepath.Glob("../docs/*.md")
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes["docs/"+filepath.Base(page)] = len(strings.Fields(string(text)))
+	}
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
 		most := mostMethods
-		switch {
+		switch _, err := os.Stat("../docs/commands/kubectl_gc_" + filepath.Base(name)); {
+		case strings.HasSuffix(name, ".md") && err == nil:
+			most = mostCommandWords
+		case strings.HasSuffix(name, ".md"):
+			most = mostPageWords
 		case strings.Contains(name, ": "):
 			most = mostFunctionLines
 		case strings.HasSuffix(name, ".go"):

@@ -69,7 +69,8 @@ func TestPhrases(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages, _ := filepath.Glob("../docs/*.md")
-	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md") {
+	internals, _ := filepath.Glob("../docs/internals/*.md")
+	for _, page := range append(append(pages, internals...), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md") {
 		content, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

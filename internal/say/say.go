@@ -99,14 +99,23 @@ func (t Text) Splice(from, to int, with Text) Text {
 func (t Text) Equal(other Text) bool { return reflect.DeepEqual(t, other) }
 
 // String returns the text in English.
-func (t Text) String() string {
+func (t Text) String() string { return t.With(func(arg any) any { return arg }) }
+
+// With returns the text in English, with its arguments and theirs as they are written here.
+func (t Text) With(written func(arg any) any) string {
 	var b strings.Builder
 	for _, p := range t.parts {
-		switch {
-		case p.word == "":
-			fmt.Fprint(&b, p.args...)
-		default:
-			fmt.Fprintf(&b, p.word, p.args...)
+		args := make([]any, len(p.args))
+		for i, arg := range p.args {
+			if inner, is := arg.(Text); is {
+				arg = inner.With(written)
+			}
+			args[i] = written(arg)
+		}
+		if p.word == "" {
+			fmt.Fprint(&b, args...)
+		} else {
+			fmt.Fprintf(&b, p.word, args...)
 		}
 	}
 	return b.String()

@@ -21,6 +21,8 @@ v1                                      Service                          service
 v1                                      Event                            events                            namespaced
 v1                                      Endpoints                        endpoints                         namespaced
 v1                                      ReplicationController            replicationcontrollers            namespaced
+v1                                      ResourceQuota                    resourcequotas                    namespaced
+node.k8s.io/v1                          RuntimeClass                     runtimeclasses                    cluster
 apps/v1                                 Deployment                       deployments                       namespaced
 apps/v1                                 StatefulSet                      statefulsets                      namespaced
 apps/v1                                 ReplicaSet                       replicasets                       namespaced
@@ -48,6 +50,7 @@ admissionregistration.k8s.io/v1         MutatingWebhookConfiguration     mutatin
 admissionregistration.k8s.io/v1         ValidatingAdmissionPolicy        validatingadmissionpolicies       cluster
 admissionregistration.k8s.io/v1         ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings cluster
 admissionregistration.k8s.io/v1         MutatingAdmissionPolicy          mutatingadmissionpolicies         cluster
+admissionregistration.k8s.io/v1         MutatingAdmissionPolicyBinding   mutatingadmissionpolicybindings   cluster
 coordination.k8s.io/v1                  Lease                            leases                            namespaced
 apiregistration.k8s.io/v1               APIService                       apiservices                       cluster
 apiextensions.k8s.io/v1                 CustomResourceDefinition         customresourcedefinitions         cluster

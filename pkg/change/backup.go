@@ -56,10 +56,23 @@ func (j *Journal) Plan(ctx context.Context, p *Plan, whole WholeReader) error {
 			return err
 		}
 	}
+	for _, id := range p.ensuing() {
+		if err := j.append(map[string]Planned{"planned": {id, gc.Unknown, kept[id.UID]}}, false); err != nil {
+			return err
+		}
+	}
 	return errors.Join(j.file.Sync(), syncDir(j.Dir))
 }
 
-// concerned are the objects that a plan takes away or changes.
+// ensuing are the objects that others delete, or may, because of the plan.
+func (p *Plan) ensuing() []graph.Identity {
+	if p.Sight == nil {
+		return nil
+	}
+	return p.Sight.Ensuing()
+}
+
+// concerned are the objects that a plan takes away or changes, and those that others delete because of it.
 func (p *Plan) concerned() []graph.Identity {
 	var all []graph.Identity
 	for i := range p.Report.Outcomes {
@@ -67,7 +80,7 @@ func (p *Plan) concerned() []graph.Identity {
 			all = append(all, o.Object.Identity())
 		}
 	}
-	return all
+	return append(all, p.ensuing()...)
 }
 
 // Secrets is how many Secrets a plan takes away or changes.

@@ -54,7 +54,7 @@ func StatusOf(err error) Status {
 		return Done
 	case errors.Is(err, remedy.ErrChanged), failedCall(err):
 		return Skipped
-	case answer.Missing(err), answer.Passing(err), answer.Failed(err):
+	case answer.Open(err):
 		return Unanswered
 	}
 	return Refused

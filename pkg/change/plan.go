@@ -71,7 +71,7 @@ func (j *Job) plan(ctx context.Context, o *Options) (*Plan, error) {
 func (j *Job) foresee(ctx context.Context, p *Plan, world preview.World) (*Plan, error) {
 	reader, safe := j.Cluster.Reader, p.options.Safe
 	some := evidence.Source{Cluster: reader, Graph: p.Graph, Events: reader.Events, Now: world.Now, Server: world.Server, Wait: evidence.Wait}
-	if !safe && len(j.Barriers) == 0 && !foresight.Needed(p.Plan) && !foresight.TakesOperators(ctx, some, p.Plan) {
+	if !safe && len(j.Barriers) == 0 && !foresight.Needed(p.Plan) && !foresight.Takes(ctx, some, p.Plan) {
 		return p, ctx.Err()
 	}
 	whole := j.Whole
@@ -97,7 +97,7 @@ func (j *Job) foresee(ctx context.Context, p *Plan, world preview.World) (*Plan,
 		return nil, err
 	}
 	sight.Tell(again)
-	again.Lose(sight.Losing())
+	again.Lose(sight.Losing(), sight.Ensuing())
 	p.Plan, p.Sight = again, sight
 	return p, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -225,7 +226,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 	case remedy.Taint:
 		back = remedy.Op{Verb: remedy.Untaint, Object: op.Object, Value: op.Value}
 	}
-	if w.destroys(ctx, steps, now) || back.EndsPods() && w.endsClaims(ctx, now) {
+	if w.destroys(ctx, steps, now) || back.EndsPods() && w.endsData(ctx, now) {
 		return nil, Destroys, nil
 	}
 	return &back, map[remedy.Standing]Obstacle{remedy.Altered: Changed}[standing], nil
@@ -290,12 +291,27 @@ func (w *Writer) ownerOf(ctx context.Context, namespace string, reference any) (
 	return owner, "", nil
 }
 
-// endsClaims reports whether claims go, or may, when a workload is made smaller: those that a StatefulSet deletes, those that its pods own, and
-// those that are being deleted, which its pods may be the last to use.
-func (w *Writer) endsClaims(ctx context.Context, workload *unstructured.Unstructured) bool {
+// endsData reports whether claims or snapshots go, or may, when a workload is made smaller: claims that a StatefulSet deletes, what its pods own, and
+// claims that are being deleted, which its pods may be the last to use.
+func (w *Writer) endsData(ctx context.Context, workload *unstructured.Unstructured) bool {
 	claims, err := w.List(ctx, evidence.Claims, workload.GetNamespace())
-	return err != nil || slices.ContainsFunc(claims, func(claim unstructured.Unstructured) bool {
+	if err != nil || slices.ContainsFunc(claims, func(claim unstructured.Unstructured) bool {
 		return claim.GetDeletionTimestamp() != nil || evidence.ScalesAway(workload, 0, claim.GetName()) || w.below(ctx, &claim, workload.GetUID(), sets.New[types.UID]())
+	}) {
+		return true
+	}
+	return slices.ContainsFunc(evidence.Copies, func(c evidence.Copy) bool {
+		resource, err := w.Resource(schema.GroupVersionKind{Group: c.Of.Group, Kind: strings.TrimSuffix(c.Kind, "Content")})
+		if meta.IsNoMatchError(err) {
+			return false
+		}
+		var all []unstructured.Unstructured
+		if err == nil {
+			all, err = w.List(ctx, resource.GroupVersionResource, workload.GetNamespace())
+		}
+		return err != nil || slices.ContainsFunc(all, func(o unstructured.Unstructured) bool {
+			return w.below(ctx, &o, workload.GetUID(), sets.New[types.UID]())
+		})
 	})
 }
 

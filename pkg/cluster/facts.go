@@ -307,8 +307,13 @@ func nodeReports(node *corev1.Node) bool {
 // lease at that time of the API server. False means that none is known to work:
 // it may run without a lease, or be about to take it.
 func (r *Reader) ControllerManagerAlive(ctx context.Context, now time.Time) bool {
-	l, err := r.Read(ctx, leases, metav1.NamespaceSystem, "kube-controller-manager")
-	return err == nil && lease.Of(l.Object).Judge(now) == lease.Held
+	o, err := r.Read(ctx, leases, metav1.NamespaceSystem, "kube-controller-manager")
+	if err != nil {
+		return false
+	}
+	l := lease.Of(o.Object)
+	is := l.Judge(now)
+	return is == lease.Held || is == lease.Expired && l.Age(now) < 0 // by a clock that is ahead, as far as one look tells
 }
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}

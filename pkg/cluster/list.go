@@ -50,7 +50,7 @@ const (
 
 // bulkConfig is the configuration for lists that may be long. HTTP/1.1 with a
 // connection for each list in flight costs half of what HTTP/2 does for many megabytes
-// (docs/design.md, "Requests"), and from far away a connection has no window of 4 MB, which is
+// (docs/internals/snapshot.md), and from far away a connection has no window of 4 MB, which is
 // what HTTP/2 in Go lets come in one way there and back.
 func bulkConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)

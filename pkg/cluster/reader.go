@@ -31,10 +31,10 @@ const (
 	// DefaultPageSize is kubectl's --chunk-size.
 	DefaultPageSize = 500
 	// AutoPageSize is DefaultPageSize, but lists are read in one piece from servers
-	// that have them in their cache (docs/design.md, "Requests").
+	// that have them in their cache (docs/internals/snapshot.md).
 	AutoPageSize = math.MinInt64
 	// listsInFlight lists are asked for at once; more only queue in the API
-	// server (docs/design.md, "Requests").
+	// server (docs/internals/snapshot.md).
 	listsInFlight = 4
 	// listsInFlightFar are when the server is far away, which is when the way there and
 	// back takes at least farTrip; smallInFlightFar are when each is of one namespace. Of

@@ -34,6 +34,7 @@ var heavyFields = func() map[schema.GroupResource]wire.Drop {
 		2: container, 14: wire.Whole, 15: wire.Whole, 18: wire.Whole, 20: container, 22: wire.Whole, 23: wire.Whole, 26: wire.Whole, 33: wire.Whole,
 	}
 	ofContainer := and(container, 5, 13, 14, 20, 21, 23, 24, 25) // workingDir, terminationMessage*, imagePullPolicy, devices, what becomes of it
+	ofContainer[7] = wire.Drop{3: and(nil, 2, 3, 4, 5)}          // of variables all but values and fields of the pod: namespaces that are watched
 	// volumes, initContainers, whatever says where and how the pod runs
 	ofSpec := and(spec, 1, 3, 4, 5, 6, 7, 9, 10, 16, 17, 19, 20, 24, 28, 29, 31, 32, 34, 36, 38, 39, 40, 41)
 	ofSpec[2] = ofContainer
@@ -135,7 +136,7 @@ func reducePod(object map[string]any, path ...string) {
 		containers, _ := spec[list].([]any)
 		for _, c := range containers {
 			container, _ := c.(map[string]any)
-			keepNames(container["env"])
+			reduceVariables(container["env"], len(path) > 1)
 		}
 	}
 }
@@ -166,11 +167,13 @@ func dropFromEach(list any, fields []string) {
 	}
 }
 
-// keepNames deletes all but the name from each object of a list.
-func keepNames(list any) {
+// reduceVariables leaves the names of variables, and of a template the values that are not those of other objects.
+func reduceVariables(list any, template bool) {
 	entries, _ := list.([]any)
 	for _, entry := range entries {
 		object, _ := entry.(map[string]any)
-		maps.DeleteFunc(object, func(field string, _ any) bool { return field != "name" })
+		maps.DeleteFunc(object, func(field string, _ any) bool { return field != "name" && !template })
+		from, _ := object["valueFrom"].(map[string]any)
+		maps.DeleteFunc(from, func(field string, _ any) bool { return field != "fieldRef" })
 	}
 }

@@ -77,7 +77,7 @@ const fullPodSpec = `{
 	"ephemeralContainers":[{"name":"e","image":"i"}]}`
 
 const fullContainer = `{
-	"name":"c", "image":"i", "command":["/bin/x"], "args":["--kubeconfig=k"], "workingDir":"/", "env":[{"name":"KUBECONFIG","value":"v"},{"name":"F","valueFrom":{"fieldRef":{"fieldPath":"p"}}}],
+	"name":"c", "image":"i", "command":["/bin/x"], "args":["--kubeconfig=k"], "workingDir":"/", "env":[{"name":"KUBECONFIG","value":"v"},{"name":"F","valueFrom":{"fieldRef":{"fieldPath":"p"}}},{"name":"S","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}}],
 	"ports":[{"containerPort":1}], "envFrom":[{"prefix":"p"}], "resources":{"limits":{"cpu":"1"}}, "volumeMounts":[{"name":"v","mountPath":"/v"}], "volumeDevices":[{"name":"b","devicePath":"/b"}],
 	"livenessProbe":{"periodSeconds":1}, "readinessProbe":{"periodSeconds":1}, "startupProbe":{"periodSeconds":1}, "lifecycle":{"stopSignal":"SIGTERM"},
 	"terminationMessagePath":"/t", "imagePullPolicy":"Always", "securityContext":{"privileged":true}, "stdin":true, "tty":true}`

@@ -239,7 +239,7 @@ func (s *Sender) create(ctx context.Context, op *remedy.Op) ([]byte, error) {
 	delete(object.Object, "subjects")
 	object.SetAnnotations(map[string]string{remedy.MarkAnnotation: op.Mark})
 	answered, existed := s.make(ctx, id, object.Object)
-	if existed != nil && !apierrors.IsAlreadyExists(existed) && !answer.Missing(existed) { // without an answer it may have been made
+	if existed != nil && !apierrors.IsAlreadyExists(existed) && !answer.Open(existed) { // without an answer it may have been made
 		return nil, existed
 	}
 	made, err := s.Read(ctx, id)
@@ -267,7 +267,7 @@ func (s *Sender) create(ctx context.Context, op *remedy.Op) ([]byte, error) {
 		}
 		data, err = s.patch(ctx, id, types.JSONPatchType, remedy.PatchOf(id, step).At(made.GetResourceVersion()).Patch)
 	}
-	if err != nil && !answer.Missing(err) {
+	if err != nil && !answer.Open(err) {
 		unused := remedy.DeleteOf(id, metav1.DeleteOptions{}).At(made.GetResourceVersion())
 		_, _ = s.carryOut(ctx, &unused) // it grants nothing
 	}

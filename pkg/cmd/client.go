@@ -102,17 +102,24 @@ func (g *globals) locate(ctx context.Context, config *rest.Config, read func(con
 		u.User = nil
 		g.where.Server = u.String()
 	}
-	if named := g.config.Context; named != nil {
-		g.where.Context = *named
-	}
-	if raw, err := g.config.ToRawKubeConfigLoader().RawConfig(); err == nil && g.where.Context == "" {
-		g.where.Context = raw.CurrentContext
-	}
+	g.where.Context = g.contextName()
 	ctx, cancel := context.WithTimeout(ctx, locating)
 	defer cancel()
 	if uid, err := read(ctx, evidence.Identity(evidence.Namespaces, "", metav1.NamespaceSystem)); err == nil {
 		g.where.UID = uid
 	}
+}
+
+// contextName is the context of the kubeconfig, empty inside a cluster.
+func (g *globals) contextName() string {
+	if named := g.config.Context; named != nil && *named != "" {
+		return *named
+	}
+	raw, err := g.config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return ""
+	}
+	return raw.CurrentContext
 }
 
 // fieldManager is recorded by the API server as the author of patches.

@@ -117,10 +117,10 @@ func newExplain(g *globals) *cobra.Command {
 	o.output = newOutput(
 		stuckReport,
 		format[*look]{"", func(w io.Writer, style render.Style, l *look) error {
-			return o.writeText(w, l, o.answer(style, l))
+			return o.writeText(w, l, o.answer(style, l, false))
 		}},
 		format[*look]{"wide", func(w io.Writer, style render.Style, l *look) error {
-			return o.writeText(w, l, &render.StuckText{Style: style, Now: l.report.Now, Cause: o.cause})
+			return o.writeText(w, l, o.answer(style, l, true))
 		}},
 		format[*look]{"name", func(w io.Writer, _ render.Style, l *look) error { return render.StuckNames(w, l.report) }},
 		format[*look]{"dot", func(w io.Writer, _ render.Style, l *look) error { return draw.DOT(w, o.picture(l)) }},
@@ -358,8 +358,11 @@ func (o *explainOptions) picture(l *look) *draw.Picture {
 }
 
 // answer is how an explanation is written, with the command that carries out a way out where the arguments alone say what for.
-func (o *explainOptions) answer(style render.Style, l *look) *render.StuckAnswer {
-	answer := &render.StuckAnswer{Style: style, Now: l.report.Now, Cause: o.cause}
+func (o *explainOptions) answer(style render.Style, l *look, wide bool) *render.StuckAnswer {
+	answer := &render.StuckAnswer{Style: style, Now: l.report.Now, Cause: o.cause, Wide: wide}
+	if l.session.files == nil {
+		answer.Context = o.contextName()
+	}
 	asked, all := o.asked(l.session)
 	if !all || l.session.files != nil {
 		return answer

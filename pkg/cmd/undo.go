@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -120,6 +121,8 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 func (j *journaling) read(dir string) (*change.Recorded, error) {
 	r, err := change.ReadJournal(dir)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, hintedError{fmt.Errorf("no run has its journal in %s", dir), j.g.name + " history lists the runs; --backup=DIR names where their journals are"}
 	case err != nil:
 		return nil, fmt.Errorf("reading the journal: %w", err)
 	case r.Where.UID == "":

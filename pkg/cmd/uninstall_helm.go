@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
 )
@@ -55,11 +55,7 @@ func newUninstallHelm(g *globals) *cobra.Command {
 		Example: g.example(uninstallHelmExample),
 		RunE:    runs(o, &o.args),
 		ValidArgsFunction: g.completeOne(func(ctx context.Context, s *session) []string {
-			var records []string
-			for _, secret := range s.firstPage(ctx, "secrets") {
-				records = append(records, secret.Name)
-			}
-			return uninstall.Releases(records)
+			return uninstall.Releases(names(s.firstPage(ctx, "secrets"), ""))
 		}),
 	}
 	o.releases.addFlags(cmd)
@@ -101,29 +97,33 @@ func (r *releases) validate() error {
 	return nil
 }
 
-// read reads a release from a file, or from its latest record in a namespace.
+// read reads a release from a file, or from its latest record in a namespace. A file without hooks may be what helm get manifest prints alone, so that
+// those of the record count, if that can be read.
 func (r *releases) read(ctx context.Context, s *session, w *uninstall.World, namespace, name string) (*uninstall.Release, error) {
-	if r.filename != "" {
-		if r.items == nil {
-			items, err := r.manifest(r.filename)
-			if err != nil {
-				return nil, err
-			}
-			if len(items) == 0 { // as when helm has failed
-				return nil, fmt.Errorf("reading %s: there are no objects in it", calledFile(r.filename))
-			}
-			r.items = items
+	recorded, err := r.recorded(ctx, s, w, namespace, name)
+	if r.filename == "" {
+		return recorded, err
+	}
+	if r.items == nil {
+		if r.items, err = r.manifest(r.filename); err == nil && len(r.items) == 0 { // as when helm has failed
+			err = fmt.Errorf("reading %s: there are no objects in it", calledFile(r.filename))
 		}
-		return uninstall.NewRelease(namespace, name, r.items), nil
+		if err != nil {
+			return nil, err
+		}
 	}
-	secrets := schema.GroupResource{Resource: "secrets"}
-	var records []string
-	for _, n := range w.Evidence.Within(secrets, namespace) {
-		records = append(records, n.Name())
+	release := uninstall.NewRelease(namespace, name, r.items)
+	if recorded != nil && len(release.Hooks) == 0 {
+		release.Hooks = recorded.Hooks
 	}
-	record := uninstall.Latest(name, records)
+	return release, nil
+}
+
+// recorded reads a release from its latest record in a namespace.
+func (r *releases) recorded(ctx context.Context, s *session, w *uninstall.World, namespace, name string) (*uninstall.Release, error) {
+	record := w.Record(namespace, name)
 	switch {
-	case record == "" && !w.Graph.Snapshot().ListedIn(secrets, namespace):
+	case record == "" && !w.Graph.Snapshot().ListedIn(evidence.Secrets.GroupResource(), namespace):
 		return nil, r.unreadable(namespace, name, fmt.Errorf("looking for the release %q: the Secrets of namespace %s could not be listed", name, namespace), "list")
 	case record == "":
 		return nil, hintedError{

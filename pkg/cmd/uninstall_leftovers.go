@@ -94,18 +94,6 @@ func (o *uninstallOptions) printLeftovers(s *graph.Snapshot, l *render.Leftovers
 	return documents.print(o.globals, l)
 }
 
-// contextName is the context of the kubeconfig, empty when that has none.
-func (g *globals) contextName() string {
-	raw, err := g.config.ToRawKubeConfigLoader().RawConfig()
-	if err != nil {
-		return ""
-	}
-	if value := g.config.Context; value != nil && *value != "" {
-		return *value
-	}
-	return raw.CurrentContext
-}
-
 // address is that of the server, without a password that its URL might have.
 func (s *session) address() string {
 	u, _, err := rest.DefaultServerUrlFor(s.config)

@@ -138,9 +138,5 @@ func (o *objectOptions) plan(ctx context.Context, s *session, w *uninstall.World
 	own := *w // what its own release is may be in a file, and not what is uninstalled in turn
 	own.HelmVersion = o.version
 	own.Release = func(namespace, name string) (*uninstall.Release, error) { return o.read(ctx, s, w, namespace, name) }
-	p, err := kind.Plan(&own, n, whole)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return kind.Plan(&own, n, whole)
 }

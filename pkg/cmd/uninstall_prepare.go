@@ -79,7 +79,7 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 		}
 		return cmp.Or(o.deletion.printNothing(u.Preview.Graph), failed(u))
 	}
-	t := &telling{deletionOptions: &o.deletion, session: s, what: "delete first what would get stuck: " + render.NamesOf(first)}
+	t := &telling{deletionOptions: &o.deletion, session: s, what: "delete first: " + render.NamesOf(first)}
 	if err := t.execute(ctx, o.job(s, u.Preview.Graph, first)); err != nil || o.deletion.dryRun != "none" {
 		return err
 	}

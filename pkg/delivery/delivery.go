@@ -89,9 +89,11 @@ func flux(kind string, resource schema.GroupResource) marking {
 }
 
 // Marks returns what an object bears, the first one first that counts.
-func Marks(o *unstructured.Unstructured) []Mark {
+func Marks(o *unstructured.Unstructured) []Mark { return MarksOf(o.GetLabels(), o.GetAnnotations()) }
+
+// MarksOf returns what labels and annotations are.
+func MarksOf(labels, annotations map[string]string) []Mark {
 	var marks []Mark
-	labels, annotations := o.GetLabels(), o.GetAnnotations()
 	for i := range markings {
 		if m := markings[i].read(labels, annotations); m.Name != "" {
 			m.Kind, m.Resource = markings[i].kind, markings[i].of
@@ -134,6 +136,31 @@ var inventories = map[schema.GroupResource]struct {
 	ClusterServiceVersions: {[]string{"spec", "customresourcedefinitions", "owned"}, func(e map[string]any) Entry {
 		return Entry{"apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", text(e, "name")}
 	}},
+}
+
+// Deploys reports whether an object of the type says what it has deployed, which its controller deletes with it.
+func Deploys(resource schema.GroupResource) bool {
+	return resource == Applications || resource == Kustomizations
+}
+
+var pushSecrets = schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"}
+
+// MaySpare reports whether an object of the type, by a finalizer, may say that its controller is to leave alone what that stands for.
+func MaySpare(resource schema.GroupResource, finalizer string) bool {
+	return resource == Kustomizations || resource == pushSecrets || finalizer == "finalizer.managedresource.crossplane.io"
+}
+
+// Spares reports whether an object says itself that its controller is to leave alone what its finalizer stands for, or what it has deployed:
+// kustomize-controller prunes nothing of one that is suspended or does not prune (kustomization_controller.go, finalize), and a deletionPolicy may
+// have it stay.
+func Spares(resource schema.GroupResource, full *unstructured.Unstructured) bool {
+	prunes, stated, _ := unstructured.NestedBool(full.Object, "spec", "prune")
+	suspended, _, _ := unstructured.NestedBool(full.Object, "spec", "suspend")
+	kept, _, _ := unstructured.NestedString(full.Object, "spec", "deletionPolicy")
+	if resource == Kustomizations {
+		return suspended || stated && !prunes || kept == "Orphan"
+	}
+	return kept == "Orphan" || resource == pushSecrets && kept != "Delete"
 }
 
 // Inventory returns what a tool's own object says that it has deployed: of a ClusterServiceVersion that are its definitions alone.

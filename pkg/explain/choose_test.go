@@ -53,11 +53,11 @@ func TestChoice(t *testing.T) {
 	for _, c := range []struct{ name, cluster, want, says, never string }{
 		{
 			"two with the same rights, of which one runs", base + running("fan-a") + stopped("fan-b") + byManager, unknown,
-			"it is not certain which of these is its controller: Deployment/op/fan-a (Alive), Deployment/op/fan-b (Dead)", "works, but has not",
+			"it is not certain which of these is its controller: Deployment/op/fan-a (running), Deployment/op/fan-b (not running)", "works, but has not",
 		},
 		{
 			"the one that is called after the type does not run", base + stopped("widget-operator") + running("backup-agent") + byManager, unknown,
-			"its controller is probably Deployment/op/widget-operator (Dead), but it might be another one: Deployment/op/backup-agent (Alive)", "rollout restart",
+			"its controller is probably Deployment/op/widget-operator (not running), but it might be another one: Deployment/op/backup-agent (running)", "rollout restart",
 		},
 		{
 			"the one that is called after the type runs", base + running("widget-operator") + stopped("backup-agent") + byManager, progressing,
@@ -65,33 +65,33 @@ func TestChoice(t *testing.T) {
 		},
 		{
 			"the one that set it does not run", base + stopped("widget-operator") + running("backup-agent") + owned, unknown,
-			"its controller is probably Deployment/op/widget-operator (Dead)", "",
+			"its controller is probably Deployment/op/widget-operator (not running)", "",
 		},
 		{
 			"the one that set it runs", base + running("widget-operator") + stopped("widgets-controller") + owned, progressing, "Deployment/op/widget-operator works", "",
 		},
 		{
-			"one starts beside another that runs", base + running("fan-a") + named("fan-b", account+roles+deployment(1)+pod(starting)) + byManager, unknown, "fan-b (Unknown)", "",
+			"one starts beside another that runs", base + running("fan-a") + named("fan-b", account+roles+deployment(1)+pod(starting)) + byManager, unknown, "fan-b (might not run)", "",
 		},
-		{"both run", base + running("fan-a") + running("fan-b") + byManager, unknown, "Deployment/op/fan-a (Alive), Deployment/op/fan-b (Alive)", ""},
+		{"both run", base + running("fan-a") + running("fan-b") + byManager, unknown, "Deployment/op/fan-a (running), Deployment/op/fan-b (running)", ""},
 		{
 			"both run, and one fails for long", base + running("fan-a") + running("fan-b") + strings.ReplaceAll(status(3600, otherFails), `"manager":"widget-operator"`, `"manager":"manager"`),
 			"Widget/s/w: Stuck fin-alive-failing@w*1\n", "Deployment/op/fan-a or Deployment/op/fan-b works, but its cleanup has failed for 34m: ", "",
 		},
 		{
 			"neither runs", base + stopped("fan-a") + stopped("fan-b") + byManager, unknown,
-			"nothing but rights to the type points at Deployment/op/fan-a (Dead), Deployment/op/fan-b (Dead), and the finalizer was set by \"manager\"", "",
+			"it is not certain that its controller is Deployment/op/fan-a (not running), Deployment/op/fan-b (not running): the finalizer was set by \"manager\"", "",
 		},
 		{
-			"neither runs, and who set it is not known", base + stopped("fan-a") + stopped("fan-b") + widget, "Widget/s/w: Stuck fin-dead@fan-a*1\n", "Deployment/op/fan-b", "",
+			"neither runs, and who set it is not known", base + stopped("fan-a") + stopped("fan-b") + widget, unknown, "Deployment/op/fan-b (not running): it has the right to change the object", "",
 		},
 		{
 			"one in the object's namespace does not run", base + running("fan-a") + strings.NewReplacer("/op/", "/s/", `"namespace":"op"`, `"namespace":"s"`).Replace(stopped("fan-b")) + byManager, unknown,
-			"its controller is probably Deployment/s/fan-b (Dead), but it might be another one: Deployment/op/fan-a (Alive)", "",
+			"its controller is probably Deployment/s/fan-b (not running), but it might be another one: Deployment/op/fan-a (running)", "",
 		},
 		{
-			"one without rights for the object does not run", base + running("fan-a") + strings.NewReplacer("ClusterRoleBinding/", "RoleBinding/t/").Replace(stopped("fan-b")) + "Namespace/t\n" + byManager, progressing,
-			"Deployment/op/fan-a works", "",
+			"one without rights for the object does not run", base + running("fan-a") + strings.NewReplacer("ClusterRoleBinding/", "RoleBinding/t/").Replace(stopped("fan-b")) + "Namespace/t\n" + byManager, unknown,
+			"it is not certain that its controller is Deployment/op/fan-a (running): the finalizer was set by \"manager\"", "",
 		},
 		{
 			"one that set it and lost its rights, beside a holder of rights", base + named("widget-operator", account+readOnly+deployment(1)+pod(ready)) + running("backup-agent") + owned, unknown, "RBAC does not allow it to change the object", "",
@@ -109,7 +109,7 @@ func TestChoiceByWordOfFinalizer(t *testing.T) {
 		`ClusterRoleBinding/maps {"roleRef":{"kind":"ClusterRole","name":"maps"},"subjects":[{"kind":"ServiceAccount","namespace":"op","name":"za-operator"},{"kind":"ServiceAccount","namespace":"op","name":"zb-operator"}]}` + "\n"
 	operators := alive + node + both + group("za", running("za-operator")) + group("zb", stopped("zb-operator"))
 	checkCause(t, parse(t, operators+"ConfigMap/s/w deleted=60 finalizers=corp.example/zb-cleanup\n"), "ConfigMap/s/w: Unknown fin-unknown@w*1\n",
-		"its controller is probably Deployment/op/zb-operator (Dead), but it might be another one: Deployment/op/za-operator (Alive)", "works, but")
+		"its controller is probably Deployment/op/zb-operator (not running), but it might be another one: Deployment/op/za-operator (running)", "works, but")
 	checkCause(t, parse(t, operators+"ConfigMap/s/w deleted=60 finalizers=corp.example/za-cleanup\n"), "ConfigMap/s/w: Progressing fin-working@w*1\n", "Deployment/op/za-operator works", "")
 }
 
@@ -129,7 +129,7 @@ finalizers:
 	for _, c := range []struct{ name, cluster, want, says, never string }{
 		{
 			"one with rights everywhere runs", base + running("widget-operator") + local + widget, "Widget/s/w: Unknown fin-unknown@w*1\n",
-			"its controller is probably Deployment/s/widget-operator (Dead), but it might be another one: Deployment/op/widget-operator (Alive)", "works, but",
+			"its controller is probably Deployment/s/widget-operator (not running), but it might be another one: Deployment/op/widget-operator (running)", "works, but",
 		},
 		{
 			"one with rights elsewhere runs", base + strings.ReplaceAll(running("widget-operator"), "ClusterRoleBinding/widget-operator", "RoleBinding/op/widget-operator") + local + widget,

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,17 +14,16 @@ import (
 )
 
 // TestKindsAreDocumentedAndShown: every kind of cause has a row in the documentation,
-// and every row is of one. Each is shown by a scenario of this package or a session on
+// with its meaning, and every row is of one. Each is shown by a scenario of this package or a session on
 // a real control plane.
 func TestKindsAreDocumentedAndShown(t *testing.T) {
-	page, err := os.ReadFile("../../docs/explain-stuck.md")
+	page, err := os.ReadFile("../../docs/explain-causes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, tables, _ := strings.Cut(string(page), "\n## Causes\n")
-	var rows []string
-	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(tables, -1) {
-		rows = append(rows, match[1])
+	rows := map[string]string{}
+	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (.*?) \\|").FindAllStringSubmatch(string(page), -1) {
+		rows[match[1]] = match[2]
 	}
 	shown := sessions(t)
 	seen := map[string]bool{}
@@ -35,16 +33,16 @@ func TestKindsAreDocumentedAndShown(t *testing.T) {
 			t.Errorf("%s is declared twice", k.ID)
 		case k.Meaning == "":
 			t.Errorf("%s means nothing", k.ID)
-		case !slices.Contains(rows, k.ID):
-			t.Errorf("docs/explain-stuck.md has no row for %s", k.ID)
+		case rows[k.ID] != k.Meaning:
+			t.Errorf("docs/explain-causes.md has no row for %s with its meaning, %s", k.ID, k.Meaning)
 		case !regexp.MustCompile(`(^|[^a-z-])` + k.ID + `([^a-z-]|$)`).MatchString(shown):
 			t.Errorf("no scenario and no session shows %s", k.ID)
 		}
 		seen[k.ID] = true
 	}
-	for _, id := range rows {
+	for id := range rows {
 		if !seen[id] {
-			t.Errorf("docs/explain-stuck.md has a row for %s, which is no kind", id)
+			t.Errorf("docs/explain-causes.md has a row for %s, which is no kind", id)
 		}
 	}
 }

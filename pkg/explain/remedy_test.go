@@ -120,20 +120,16 @@ ConfigMap/s/b metadata.finalizers[0]: example.com/x
 ConfigMap/s/b metadata.managedFields: no entry, so it is not known who set its finalizers and who has written to it
 [safe] reinstall the controller of example.com/x: it cleans up and removes the finalizer
 [disruptive] REMOVE: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
-[disruptive] PATCH: ConfigMap/s/a alone: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
-[disruptive] REMOVE: ConfigMap/s/a alone: remove the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 [dangerous] REMOVE: remove this finalizer alone, once you have done its cleanup yourself
   loses: the resources that its controller would have cleaned up, possibly outside the cluster
 `},
 	{"a dependent that is being deleted, and that may not be changed", alive + policy + owner + deniedUpdate + `
 ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "adm-vap-deny",
-		`ValidatingAdmissionPolicy/p: the policy rejects the write that the deletion needs ("no")
+		`ValidatingAdmissionPolicy/p: the policy rejects updates of ConfigMap/s/b ("no")
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
 [safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy requires: change the object so that it complies, and the write is allowed
 [disruptive] REMOVE: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
-[disruptive] PATCH: ConfigMap/s/a alone: once a change of ConfigMap/s/b is no longer refused: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
-[disruptive] REMOVE: ConfigMap/s/a alone: once a change of ConfigMap/s/b is no longer refused: remove the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 `},
 	{"an owner with a finalizer of its own, and a reference that cannot be resolved", alive + `
 ConfigMap/s/a deleted=60 finalizers=example.com/y,foregroundDeletion
@@ -158,25 +154,25 @@ a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 
 
 	{"a webhook whose namespace is being deleted", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling + `
 Namespace/x deleted=5 {"spec":{"finalizers":["kubernetes"]}}`, "adm-webhook-dead",
-		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable (failurePolicy: Fail), so every write that it covers is rejected; it cannot be repaired in place: its namespace x is being deleted, and nothing can be created there
+		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable: Service/x/hook does not exist, so every write that it covers is rejected (failurePolicy: Fail); it cannot be repaired in place: its namespace x is being deleted, and nothing can be created there
 a dry-run PATCH of ConfigMap/s/a : Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: no route
 ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : is being deleted, so nothing can be created in it
-[disruptive] DELETE w: delete the left-over configuration, whose Service/x/hook does not exist
+[disruptive] DELETE w: delete the left-over configuration (a backup is saved)
   loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
 [dangerous] PATCH: exempt the namespace s from the webhook
   loses: nothing is checked by the webhook any more in that namespace: whatever controllers wait to do there passes, deletions included
 `},
 	{"a webhook whose namespace does not exist", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling, "adm-webhook-dead",
-		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable (failurePolicy: Fail), so every write that it covers is rejected
+		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable: Service/x/hook does not exist, so every write that it covers is rejected (failurePolicy: Fail)
 a dry-run PATCH of ConfigMap/s/a : Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: no route
 ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : does not exist
-[disruptive] DELETE w: delete the left-over configuration, whose Service/x/hook does not exist
+[disruptive] DELETE w: delete the left-over configuration (a backup is saved)
   loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
 [dangerous] PATCH: exempt the namespace s from the webhook
   loses: nothing is checked by the webhook any more in that namespace: whatever controllers wait to do there passes, deletions included

@@ -59,10 +59,10 @@ var unmade = map[string]string{
 }
 
 // TestUnstickable: each kind of cause has a session in which unstick ends it, with a line "# cause: ID", or a stated reason why there is
-// none, and in docs/unstick.md a row with that session, which holds it (tabled in test/e2e). What is said to be for people has no way out in any scenario that unstick would take.
+// none, and in docs/unstick-reference.md a row with that session, which holds it (tabled in test/e2e). What is said to be for people has no way out in any scenario that unstick would take.
 func TestUnstickable(t *testing.T) {
 	ended, rows := map[string]bool{}, map[string]int{}
-	doc, err := os.ReadFile("../../docs/unstick.md")
+	doc, err := os.ReadFile("../../docs/unstick-reference.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestUnstickable(t *testing.T) {
 		for _, match := range regexp.MustCompile(`(?m)^# cause: (\S+)$`).FindAllStringSubmatch(string(data), -1) {
 			ended[match[1]] = true
 			if row := match[1] + " " + path; rows[row] != 1 {
-				t.Errorf("docs/unstick.md has %d rows for %s, want 1", rows[row], row)
+				t.Errorf("docs/unstick-reference.md has %d rows for %s, want 1", rows[row], row)
 			} else {
 				delete(rows, row)
 			}
@@ -91,7 +91,7 @@ func TestUnstickable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for row := range rows {
-		t.Errorf("docs/unstick.md has a row for %s, which is not ended there", row)
+		t.Errorf("docs/unstick-reference.md has a row for %s, which is not ended there", row)
 	}
 	known := map[string]bool{}
 	for _, k := range finding.Kinds() {

@@ -5,8 +5,6 @@ package explain
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/untouched"
@@ -36,7 +34,7 @@ func unasked(report *Report) {
 	}
 }
 
-// waysOut adds to the blockers of an owner in foreground deletion the ways to delete
+// waysOut adds to the blockers of an owner in foreground deletion the way to delete
 // the owner without it: only the first owner that was asked for is helped,
 // since the cause may block hundreds.
 func (w *walker) waysOut(e Explanation) {
@@ -53,18 +51,8 @@ func (w *walker) waysOut(e Explanation) {
 		if !w.help(f.Cause) {
 			continue
 		}
-		for _, r := range w.remedies(collector.FreeOwner(owner, dependent, unchangeable(e, dependent.UID()))) {
+		for _, r := range w.remedies([]finding.Way{collector.FreeOwner(owner, dependent)}) {
 			w.offer(f.Cause, r) // which remains
 		}
 	}
-}
-
-// unchangeable reports whether one of the findings is that changes of the object
-// are refused.
-func unchangeable(e Explanation, uid types.UID) bool {
-	return slices.ContainsFunc(e.Findings, func(f Finding) bool {
-		refused := f.Cause.Class == finding.Refusal
-		at := slices.IndexFunc(f.Chain, func(l Link) bool { return l.Object.UID == uid })
-		return refused && at >= 0 && at >= len(f.Chain)-2
-	})
 }

@@ -172,18 +172,18 @@ func (b *barriers) lost(n graph.Node, w *controllers.Workload, grants func() []s
 	return deprivation{kind: ofRights, what: strings.Join(names, ", ")}
 }
 
-// retried reports whether something that refuses the deletion of an object certainly goes, and does not await that: what the tool does not delete itself a controller
-// of Kubernetes deletes, which tries until it succeeds.
-func (b *barriers) retried(object, refuses types.UID) bool {
-	return len(b.of[object]) == 0 && b.gone(refuses, b.first(nil)) && !b.spares(refuses, object)
+// retried reports whether something that refuses the deletion of an object certainly goes, and does not await that: what the tool does not delete itself, and what has
+// begun, a controller of Kubernetes tries until it succeeds.
+func (b *barriers) retried(object, refuses types.UID, begun bool) bool {
+	return (begun || len(b.of[object]) == 0) && b.gone(refuses, b.first(nil)) && !b.spares(refuses, object)
 }
 
 // refusal is what one webhook means for the deletion of an object in this order; passing as in refusal.
-func (b *barriers) refusal(h *admission.Webhook, n graph.Node) (is Outlook, passing bool) {
+func (b *barriers) refusal(h *admission.Webhook, n graph.Node, begun bool) (is Outlook, passing bool) {
 	m, _ := b.begins(n.UID())
 	at := h.ClientConfig.Service
 	switch {
-	case b.gone(h.Config.UID, m), b.retried(n.UID(), h.Config.UID):
+	case b.gone(h.Config.UID, m), b.retried(n.UID(), h.Config.UID, begun):
 		return Expected, false
 	case b.now.asker.ServingOf(h).Dead:
 		return Stuck, false

@@ -5,6 +5,7 @@ package foresight
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/ensuing"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -59,7 +61,7 @@ func (s *Stranded) says(certain bool, loss deprivation) say.Text {
 // breaks finds what stops working outside the plan.
 func (l *looker) breaks(silent []api) []Break {
 	var all []Break
-	if l.goes(answering...) {
+	if l.goes(ensuing.Backends.UnsortedList()...) {
 		all = slices.Concat(l.webhooks(), l.apis(silent), l.conversions())
 	}
 	if l.goes("deployments", "statefulsets", "daemonsets", "pods", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "namespaces") {
@@ -79,29 +81,9 @@ func (l *scene) goes(resources ...string) bool {
 }
 
 // silenced reports whether what answers at a service goes by the plan, and answers now.
-// Where that could not be read it may, when anything of the namespace goes that could be
-// it, and certainly does when all of it goes.
 func (l *scene) silenced(namespace, name string) (silenced, certain bool) {
-	then := l.then.asker.Serving(namespace, name)
-	if then.Dead {
-		return !l.now.asker.Serving(namespace, name).Dead, true
-	}
-	if !then.Unread {
-		return false, true
-	}
-	if _, whole := l.named["Namespace/"+namespace]; whole {
-		return true, true
-	}
-	for _, id := range l.named {
-		if id.Namespace == namespace && slices.Contains(answering, id.Resource.Resource) {
-			return true, false
-		}
-	}
-	return false, true
+	return ensuing.Silenced(l.now.asker, l.then.asker, namespace, name, maps.Values(l.named))
 }
-
-// answering are the resources without which nothing answers at a service.
-var answering = []string{"services", "pods", "namespaces", "endpointslices"}
 
 // webhooks are those that stay, fail closed, and lose what answers them. What is said of one
 // is said once of all in its configuration.
@@ -168,7 +150,7 @@ type api struct {
 
 // silent returns the aggregated APIs that are there now, and whose backends go.
 func (l *looker) silent() []api {
-	if !l.goes(answering...) {
+	if !l.goes(ensuing.Backends.UnsortedList()...) {
 		return nil
 	}
 	registered, err := l.now.evidence.List(evidence.APIServices, "")

@@ -3,7 +3,6 @@
 package foresight
 
 import (
-	"context"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -29,7 +28,7 @@ func held(n graph.Node) bool {
 
 // ending finds out how the deletions stand that have begun. The explanation says it, so a
 // preview does not promise an end of what explain-stuck calls stuck.
-func (l *looker) ending(ctx context.Context, s *Sight) {
+func (l *looker) ending(s *Sight) {
 	var objects []types.UID
 	for uid := range l.going {
 		if n, ok := l.graph.Node(uid); ok && explained(n) {
@@ -39,10 +38,7 @@ func (l *looker) ending(ctx context.Context, s *Sight) {
 	if len(objects) == 0 {
 		return
 	}
-	report := explain.Explain(ctx, explain.Input{
-		Graph: l.graph, Cluster: l.Source.Cluster, Workloads: l.Workloads, Read: l.now.evidence, Events: l.Source.Events, Catalogue: l.Catalogue,
-		Now: l.Source.Now, Server: l.Server, Wait: l.Source.Wait, Passed: l.Source.Passed,
-	}, objects)
+	report := l.explain(objects)
 	for i := range report.Objects {
 		e := &report.Objects[i]
 		for _, f := range e.Findings {
@@ -57,6 +53,14 @@ func (l *looker) ending(ctx context.Context, s *Sight) {
 			}
 		}
 	}
+}
+
+// explain says of objects how their deletions stand.
+func (l *scene) explain(objects []types.UID) *explain.Report {
+	return explain.Explain(l.ctx, explain.Input{
+		Graph: l.graph, Cluster: l.Source.Cluster, Workloads: l.Workloads, Read: l.now.evidence, Events: l.Source.Events, Catalogue: l.Catalogue,
+		Now: l.Source.Now, Server: l.Server, Wait: l.Source.Wait, Passed: l.Source.Passed,
+	}, objects)
 }
 
 // lifts reports whether the plan itself ends what a finding says of an object: it does the

@@ -7,15 +7,15 @@ import (
 	"slices"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/ensuing"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -56,6 +56,8 @@ type Sight struct {
 	Unread []string
 
 	of map[types.UID][]*Service
+	// ensues are the objects that go, or may, because of the plan, and are not part of it.
+	ensues []ensued
 	// stuck is why of what is being deleted already and stuck, whatever the plan does.
 	stuck map[types.UID]say.Text
 	safe  bool
@@ -78,9 +80,7 @@ type scene struct {
 	named map[string]graph.Identity
 	now   view
 	then  view
-	// nodes are those that go, onNodes the pods on them.
-	nodes   []*onNode
-	onNodes sets.Set[types.UID]
+	after *ensuing.Finder
 }
 
 // looker foresees who serves finalizers and who does not, and what stops working. It owns what it knows of policies.
@@ -124,21 +124,19 @@ func Needed(p *preview.Plan) bool {
 	return freesClaims(p)
 }
 
-// freesClaims reports whether a plan deletes a pod that uses a claim which is being deleted: with
+// freesClaims reports whether a plan deletes a pod that uses a claim which is being deleted, or was not read: with
 // it that goes, and its volume may.
 func freesClaims(p *preview.Plan) bool {
-	ending := map[string]bool{}
+	claims, ending, snapshot := evidence.Claims.GroupResource(), map[string]bool{}, p.Graph.Snapshot()
 	for n := range p.Graph.Nodes() {
-		if n.BeingDeleted() && n.Resource().GroupResource() == evidence.Claims.GroupResource() {
+		if n.BeingDeleted() && n.Resource().GroupResource() == claims {
 			ending[n.Namespace()+"/"+n.Name()] = true
 		}
 	}
-	if len(ending) == 0 {
-		return false
-	}
-	pods := p.Graph.Snapshot().Facts.Pods
 	return slices.ContainsFunc(p.Report.Outcomes, func(o gc.Outcome) bool {
-		return o.Result != gc.Untouched && slices.ContainsFunc(pods[o.Object.UID].Claims, func(name string) bool { return ending[o.Object.Namespace+"/"+name] })
+		return o.Result != gc.Untouched && slices.ContainsFunc(snapshot.Facts.Pods[o.Object.UID].Claims, func(name string) bool {
+			return ending[o.Object.Namespace+"/"+name] || !snapshot.Covers(claims, o.Object.Namespace, name)
+		})
 	})
 }
 
@@ -146,7 +144,7 @@ func freesClaims(p *preview.Plan) bool {
 // or take something with it that is not in the cluster.
 var serving = []schema.GroupResource{
 	{Resource: "namespaces"}, {Resource: "nodes"}, {Resource: "services"}, {Resource: "serviceaccounts"}, {Resource: "persistentvolumeclaims"},
-	{Resource: "persistentvolumes"}, {Group: "apps", Resource: "statefulsets"}, csiDrivers,
+	{Resource: "persistentvolumes"}, {Group: "storage.k8s.io", Resource: "volumeattachments"}, {Group: "apps", Resource: "statefulsets"}, csiDrivers,
 	{Group: "rbac.authorization.k8s.io", Resource: "roles"}, {Group: "rbac.authorization.k8s.io", Resource: "rolebindings"},
 	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, {Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
 	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Group: "apiregistration.k8s.io", Resource: "apiservices"},
@@ -154,6 +152,8 @@ var serving = []schema.GroupResource{
 	{Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
 	{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
 	{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicybindings"},
+	{Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicies"},
+	{Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicybindings"},
 }
 
 // isForeign reports whether a finalizer is of a controller that somebody installed.
@@ -192,7 +192,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	then := now.Without(func(uid types.UID) bool { return l.going[uid] && !l.remade(uid) })
 	l.now, l.then = newView(ctx, now, &in), newView(ctx, then, &in)
 	l.now.evidence.Announce(l.looksAt())
-	l.findPods()
+	l.after = ensuing.New(ctx, in.Source, now, l.now.asker)
 	l.order = newBarriers(l.scene)
 	s := &Sight{of: map[types.UID][]*Service{}, stuck: map[types.UID]say.Text{}, safe: in.Safe}
 	s.Services = l.services()
@@ -200,13 +200,14 @@ func Look(ctx context.Context, in Input) *Sight {
 		service := &s.Services[i]
 		s.of[service.Object.UID] = append(s.of[service.Object.UID], service)
 	}
-	l.ending(ctx, s)
+	l.ending(s)
 	silent := l.silent()
 	s.blind, s.blinds = l.blinded(silent)
 	s.refused = l.refusals(s)
 	s.Waves, s.Breaks = (&order{l.scene, s}).waves(), l.breaks(silent)
-	s.Lost, s.Returns = (&losses{l.scene}).lost(), (&returning{l.scene}).returns()
-	s.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.now.evidence.Unread(), l.then.evidence.Unread()))))
+	s.Returns = (&returning{l.scene}).returns()
+	s.Lost, s.ensues = (&losses{looker: l, told: map[types.UID]*explain.Explanation{}}).lost()
+	s.Unread = l.now.evidence.Unread() // also what was read for then
 	return s
 }
 
@@ -235,22 +236,10 @@ func (l *scene) node(uid types.UID) (graph.Node, bool) {
 	return n, ok && !n.Virtual()
 }
 
-// remade reports whether something that goes comes back at once: a pod whose maker
-// stays. A definition stays as long as it has instances.
+// remade reports whether something that goes comes back at once.
 func (l *scene) remade(uid types.UID) bool {
 	n, ok := l.node(uid)
-	if !ok {
-		return false
-	}
-	if n.Resource().IsCRD() {
-		return true
-	}
-	if !n.Resource().IsPod() {
-		return false
-	}
-	return slices.ContainsFunc(n.Object().OwnerReferences, func(ref metav1.OwnerReference) bool {
-		return ref.Controller != nil && *ref.Controller && !l.going[ref.UID]
-	})
+	return ok && ensuing.Remade(n, func(uid types.UID) bool { return l.going[uid] })
 }
 
 // Serves says who removes a finalizer from an object, as preview.World asks.

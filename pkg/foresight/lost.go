@@ -9,11 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -35,6 +35,7 @@ type Loss struct {
 	// everything else. Copy: it is the content of a snapshot.
 	Volume, Size string
 	Copy         bool
+	kept         string // the PersistentVolume that stays
 }
 
 // On names the Volume.
@@ -62,15 +63,33 @@ func (s *Sight) ClaimsKept() map[string][]graph.Identity {
 	return claims
 }
 
-// Losing returns the objects with which something is lost, in their order, each once.
-func (s *Sight) Losing() []types.UID {
-	var uids []types.UID
+// Losing returns the objects with which something is lost, in their order, each once, and those that certainly go because of the plan.
+func (s *Sight) Losing() []graph.Identity {
+	var ids []graph.Identity
 	for i := range s.Lost {
 		if l := &s.Lost[i]; !l.Stays {
-			uids = append(uids, l.Object.UID)
+			ids = append(ids, l.Object)
 		}
 	}
-	return slices.Compact(uids) // what is lost with one object stands together
+	ids = slices.Compact(ids) // what is lost with one object stands together
+	for _, e := range s.ensues {
+		if e.certain {
+			ids = append(ids, e.node.Identity())
+		}
+	}
+	return ids
+}
+
+// Ensuing returns the objects that go, or may, because of the plan, and that nobody has deleted before. What each node has of its own is none of them.
+func (s *Sight) Ensuing() []graph.Identity {
+	var ids []graph.Identity
+	for _, e := range s.ensues {
+		ofNode := func(ref graph.Reference) bool { return ref.Kind == "DaemonSet" || ref.Kind == "Node" }
+		if !e.node.BeingDeleted() && !(e.node.Resource().IsPod() && slices.ContainsFunc(e.node.Owners(), ofNode)) {
+			ids = append(ids, e.node.Identity())
+		}
+	}
+	return ids
 }
 
 // Destroyed returns the losses that are data on volumes.
@@ -79,10 +98,14 @@ func (s *Sight) Destroyed() []Loss {
 }
 
 // losses are what is lost with what goes. They are read from the scene, and nothing of it is kept.
-type losses struct{ *scene }
+type losses struct {
+	*looker
+	// told are the explanations of objects that are being deleted and were asked about, nil for what nobody knows.
+	told map[types.UID]*explain.Explanation
+}
 
-// lost finds what is lost with what goes, and what stays of it.
-func (l *losses) lost() []Loss {
+// lost finds what is lost with what goes, what stays of it, and the objects that go because of it.
+func (l *losses) lost() (all []Loss, ensues []ensued) {
 	var nodes []graph.Node
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok {
@@ -90,68 +113,66 @@ func (l *losses) lost() []Loss {
 		}
 	}
 	slices.SortFunc(nodes, graph.Node.Compare)
-	var all []Loss
 	for _, n := range nodes {
 		switch n.Resource().GroupResource() {
-		case evidence.Claims.GroupResource():
-			all = append(all, l.volumeOf(n)...)
 		case evidence.StatefulSets.GroupResource():
 			all = append(all, l.claimsOf(n)...)
 		case evidence.ServiceAccounts.GroupResource():
 			all = append(all, l.tokensOf(n)...)
 		}
-		all = slices.Concat(all, l.copiesOf(n), l.guarded(n))
+		all = slices.Concat(all, l.dataOf(n), l.guarded(n))
 	}
-	for _, on := range l.nodes {
-		nodes = append(nodes, on.pods...)
-	}
-	ended, freed := l.released(nodes)
-	return slices.Concat(all, ended, l.fallen(freed), l.unguarded())
+	more, ensues := l.ensuing(nodes)
+	return l.shared(append(all, more...)), ensues
 }
 
-// released says what becomes of the volumes of claims that somebody deleted before, and that
-// nothing keeps but pods that go.
-func (l *losses) released(going []graph.Node) (all []Loss, freed []graph.Node) {
-	asked := map[string]bool{}
-	for _, n := range going {
-		if !n.Resource().IsPod() || asked[n.Namespace()] {
+// shared adds the volumes that are to their driver the same as one of which the data is destroyed, whatever their own policy.
+func (l *losses) shared(all []Loss) []Loss {
+	destroyed := map[string]Loss{}
+	for _, loss := range all {
+		if loss.Volume != "" && !loss.Copy {
+			destroyed[loss.Volume] = loss
+		}
+	}
+	if len(destroyed) == 0 {
+		return all
+	}
+	volumes, _ := l.now.evidence.List(evidence.Volumes, "") // that it could not be read is noted
+	with := map[string]Loss{}
+	for i := range volumes {
+		if handle := evidence.Nested(&volumes[i], "spec", "csi", "volumeHandle"); handle != "" {
+			if loss, is := destroyed[volumes[i].GetName()]; is {
+				with[evidence.DriverOf(&volumes[i])+" "+handle] = loss
+			}
+		}
+	}
+	for i := range volumes {
+		v := &volumes[i]
+		handle := evidence.Nested(v, "spec", "csi", "volumeHandle")
+		loss, is := with[evidence.DriverOf(v)+" "+handle]
+		if _, itself := destroyed[v.GetName()]; !is || itself {
 			continue
 		}
-		asked[n.Namespace()] = true
-		for _, claim := range l.now.evidence.Within(evidence.Claims.GroupResource(), n.Namespace()) {
-			if !claim.BeingDeleted() || l.going[claim.UID()] {
-				continue
-			}
-			frees, certain := l.frees(claim)
-			if !frees {
-				continue
-			}
-			freed = append(freed, claim)
-			for _, loss := range l.volumeOf(claim) {
-				loss.Why = say.Of(withPods, loss.Why)
-				loss.Certain = loss.Certain && certain
-				all = append(all, loss)
-			}
-		}
+		all = slices.DeleteFunc(all, func(l Loss) bool { return l.kept == v.GetName() })
+		size := evidence.Nested(v, "spec", "capacity", "storage")
+		why := say.Of(volumeShared, v.GetName(), cmp.Or(size, unknownSize), loss.Volume, handle)
+		all = append(all, Loss{Object: loss.Object, Why: why, Certain: loss.Certain, Volume: v.GetName(), Size: size})
 	}
-	return all, freed
+	return all
 }
 
-// frees reports whether the plan takes away a pod that keeps a claim which is being deleted, and
-// whether nothing else is known to keep it.
-func (l *losses) frees(claim graph.Node) (frees, certain bool) {
-	users, err := l.now.evidence.PodsWithClaims(claim.Namespace())
-	certain = err == nil && len(claim.Finalizers()) == 1 && claim.Finalizers()[0] == finalizers.ClaimProtection
-	for i := range users {
-		switch {
-		case !evidence.ProtectsClaim(&users[i], claim.Object()):
-		case l.going[users[i].GetUID()] || l.onNodes.Has(users[i].GetUID()):
-			frees = true
-		case users[i].GetDeletionTimestamp() == nil:
-			return false, true // it stays
+// dataOf says what becomes of the data of an object.
+func (l *losses) dataOf(n graph.Node) []Loss {
+	switch n.Resource().GroupResource() {
+	case evidence.Claims.GroupResource():
+		return l.volumeOf(n)
+	case evidence.Volumes.GroupResource():
+		if l.going[n.UID()] {
+			return nil
 		}
+		return l.unclaimed(n)
 	}
-	return frees || err != nil, certain
+	return l.copiesOf(n)
 }
 
 // volumeOf says what becomes of the volume of a claim.
@@ -167,15 +188,12 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 	if err != nil {
 		return unknown("it", err)
 	}
-	name := evidence.Nested(claim, "spec", "volumeName")
-	if name == "" {
+	volume, err := l.boundTo(claim)
+	if volume == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
-	volume, err := l.now.evidence.Volume(name)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
+	name := volume.GetName()
+	if err != nil {
 		return unknown("PersistentVolume/"+name, err)
 	}
 	// The volume follows the claim to which it is bound, by UID (pkg/controller/volume/persistentvolume/pv_controller.go, syncVolume).
@@ -185,13 +203,37 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 	size := evidence.Nested(volume, "spec", "capacity", "storage")
 	policy, destroys := evidence.ReclaimPolicy(volume)
 	if !destroys {
-		return []Loss{{Object: id, Why: say.Of(volumeKept, name, cmp.Or(size, unknownSize), policy), Stays: true, Certain: true}}
+		return []Loss{{Object: id, Why: say.Of(volumeKept, name, cmp.Or(size, unknownSize), policy), Stays: true, Certain: true, kept: name}}
 	}
 	goes := volumeGoes
 	if policy == "Recycle" {
 		goes = volumeRecycled
 	}
 	return []Loss{{Object: id, Why: say.Of(goes, name, cmp.Or(size, unknownSize), policy), Certain: true, Volume: name, Size: size}}
+}
+
+// boundTo returns the volume of a claim: the one that it names, or that names it by its UID when the claim has not been told yet. Of one that could not be
+// read it has the name, if that is known; nil is for none.
+func (l *losses) boundTo(claim *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	named := &unstructured.Unstructured{}
+	named.SetName(evidence.Nested(claim, "spec", "volumeName"))
+	if named.GetName() != "" {
+		if volume, err := l.now.evidence.Volume(named.GetName()); err == nil {
+			return volume, nil
+		} else {
+			return named, err
+		}
+	}
+	volumes, err := l.now.evidence.List(evidence.Volumes, "")
+	if err != nil {
+		return named, err
+	}
+	for i := range volumes {
+		if evidence.Nested(&volumes[i], "spec", "claimRef", "uid") == string(claim.GetUID()) {
+			return &volumes[i], nil
+		}
+	}
+	return nil, nil
 }
 
 // copiesOf says what becomes of the content of a snapshot that goes, or of content that goes: its policy may have the driver delete the snapshot behind it.
@@ -271,34 +313,20 @@ func (l *losses) guarded(n graph.Node) []Loss {
 	return all
 }
 
-// spares reports whether an object says itself that its controller is to leave alone what its finalizer
-// stands for: kustomize-controller prunes nothing of one that is suspended or does not prune
-// (kustomization_controller.go, finalize), and a deletionPolicy may have it stay.
+// spares reports whether an object says itself that its controller is to leave alone what its finalizer stands for.
 func (l *losses) spares(n graph.Node, finalizer string) bool {
 	resource := n.Resource().GroupResource()
-	policy := resource == pushSecrets || finalizer == "finalizer.managedresource.crossplane.io"
-	if !policy && resource != delivery.Kustomizations {
+	if !delivery.MaySpare(resource, finalizer) {
 		return false
 	}
 	full, err := l.now.evidence.Whole(n)
-	if err != nil {
-		return false // it is noted as unread
-	}
-	prunes, stated, _ := unstructured.NestedBool(full.Object, "spec", "prune")
-	suspended, _, _ := unstructured.NestedBool(full.Object, "spec", "suspend")
-	if resource == delivery.Kustomizations {
-		return suspended || stated && !prunes
-	}
-	kept := evidence.Nested(full, "spec", "deletionPolicy")
-	return kept == "Orphan" || resource == pushSecrets && kept != "Delete"
+	return err == nil && delivery.Spares(resource, full) // or else it is noted as unread
 }
-
-var pushSecrets = schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"}
 
 // deployed counts what an object has deployed, 0 where its status does not tell.
 func (l *losses) deployed(n graph.Node) say.Text {
 	resource := n.Resource().GroupResource()
-	if resource != delivery.Applications && resource != delivery.Kustomizations {
+	if !delivery.Deploys(resource) {
 		return say.Text{}
 	}
 	full, err := l.now.evidence.Whole(n)
@@ -311,13 +339,11 @@ func (l *losses) deployed(n graph.Node) say.Text {
 	return say.Text{}
 }
 
-var secrets = schema.GroupResource{Resource: "secrets"}
-
 // tokensOf says that the Secrets with tokens of an account go with it
 // (pkg/controller/serviceaccount/tokens_controller.go). Whose they are only the whole
 // Secrets tell, which are not read.
 func (l *losses) tokensOf(n graph.Node) []Loss {
-	if _, goes := l.named["Namespace/"+n.Namespace()]; goes || len(l.now.evidence.Within(secrets, n.Namespace())) == 0 {
+	if _, goes := l.named["Namespace/"+n.Namespace()]; goes || len(l.now.evidence.Within(evidence.Secrets.GroupResource(), n.Namespace())) == 0 {
 		return nil
 	}
 	return []Loss{{Object: n.Identity(), Why: say.Of(tokensGo)}}

@@ -3,11 +3,15 @@
 package foresight
 
 import (
+	"context"
 	"slices"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
 
 // judged looks at the policies that have to allow that the finalizer is removed: one whose
@@ -15,7 +19,7 @@ import (
 func (l *looker) judged(s *Service, n graph.Node) {
 	for _, p := range l.params() {
 		judges, certain := p.Judges(l.now.asker, n)
-		if !judges || l.going[p.Binding.UID] {
+		if !judges || p.Allows || l.going[p.Binding.UID] {
 			continue
 		}
 		why := func(is say.Word) say.Text { return say.Of(parameterMissing, p.Policy, p.Says(n.Namespace()), is) }
@@ -40,6 +44,26 @@ func (l *looker) judged(s *Service, n graph.Node) {
 	}
 }
 
+// takesParameter reports whether a plan takes away what may be a parameter of a policy. That costs lists of the bindings, where there are any.
+func takesParameter(ctx context.Context, reader *evidence.Reader, p *preview.Plan) bool {
+	var params []admission.Param
+	asked := false
+	for i := range p.Report.Outcomes {
+		o := &p.Report.Outcomes[i]
+		id := o.Object.Identity()
+		if o.Result != gc.Deleted {
+			continue
+		}
+		if !asked {
+			asked, params = true, admission.New(ctx, nil, reader, nil).Params(admission.Validating, admission.Mutating)
+		}
+		if slices.ContainsFunc(params, func(p admission.Param) bool { return p.Names(id) }) {
+			return true
+		}
+	}
+	return false
+}
+
 func (l *scene) allGo(nodes []graph.Node) bool {
 	return !slices.ContainsFunc(nodes, func(n graph.Node) bool { return !l.going[n.UID()] })
 }
@@ -49,7 +73,7 @@ func (l *scene) allGo(nodes []graph.Node) bool {
 func (l *looker) policies() []Break {
 	var all []Break
 	for _, p := range l.params() {
-		if p.Near || l.going[p.Binding.UID] {
+		if p.Near || p.Allows || l.going[p.Binding.UID] {
 			continue
 		}
 		if found := p.In(l.now.asker, ""); len(found) > 0 && l.allGo(found) {
@@ -62,7 +86,7 @@ func (l *looker) policies() []Break {
 // params are the parameters that bindings name.
 func (l *looker) params() []admission.Param {
 	if l.parameters == nil {
-		l.parameters = append([]admission.Param{}, l.now.asker.Params()...)
+		l.parameters = append([]admission.Param{}, l.now.asker.Params(admission.Validating, admission.Mutating)...)
 	}
 	return l.parameters
 }

@@ -26,6 +26,8 @@ type refusal struct {
 	passing bool
 	// by is the configuration of the webhook, without a name for a policy.
 	by graph.Identity
+	// begun: its deletion begins, and what is refused is the end of that, which a controller of Kubernetes tries again and again.
+	begun bool
 }
 
 // needAnswers notes of an object that goes early that what answers at a webhook has to be there
@@ -50,7 +52,7 @@ func (l *looker) refusals(s *Sight) map[types.UID]refusal {
 	refused := map[types.UID]refusal{}
 	definitions := l.definitions()
 	for _, h := range l.now.asker.Webhooks() {
-		if !h.FailsClosed() || !h.Asked("DELETE") {
+		if !h.FailsClosed() || !h.Asked("DELETE") && !h.Asked("UPDATE") {
 			continue
 		}
 		for uid := range l.going {
@@ -82,8 +84,11 @@ func (l *looker) judgedDeletions(refused map[types.UID]refusal, definitions map[
 		if !ok || n.BeingDeleted() || definitions[n.Resource().GroupResource()] || refused[uid].outlook >= Unclear {
 			continue
 		}
-		if policy := denier(n); policy != "" {
-			refused[uid] = refusal{n.Identity(), Unclear, say.Of(MayStick, say.Of(deletionJudged, policy)), false, graph.Identity{}}
+		switch policy, certain := denier(n); {
+		case certain:
+			refused[uid] = refusal{id: n.Identity(), outlook: Stuck, why: say.Of(StuckBy, say.Of(deletionDenied, policy))}
+		case policy != "":
+			refused[uid] = refusal{id: n.Identity(), outlook: Unclear, why: say.Of(MayStick, say.Of(deletionJudged, policy))}
 		}
 	}
 }
@@ -103,14 +108,25 @@ func (l *looker) definitions() map[schema.GroupResource]bool {
 // refusal is what one webhook means for the deletion of an object.
 func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	asked, certain := l.now.asker.Matches(h, "DELETE", "", n)
-	if !asked {
-		return refusal{}
+	now, later, begun := deletionRefused, refusedByPlan, !asked
+	parts := admission.PartsOf(n.Resource())
+	if protected(n) {
+		parts = append(parts, "")
+	}
+	for _, part := range parts {
+		if !asked {
+			asked, certain = l.now.asker.Matches(h, "UPDATE", part, n)
+			now, later = removalRefused, removalRefusedByPlan
+		}
 	}
 	at, goes := h.ClientConfig.Service, l.going[h.Config.UID]
+	if !asked || begun && goes && !l.order.known() {
+		return refusal{}
+	}
 	service := evidence.Identity(evidence.Services, at.Namespace, at.Name)
 	outlook, passing := Expected, false
 	if l.order.known() {
-		outlook, passing = l.order.refusal(h, n)
+		outlook, passing = l.order.refusal(h, n, begun)
 	} else if l.now.asker.ServingOf(h).Dead {
 		switch {
 		case goes && l.Safe:
@@ -134,15 +150,20 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	if !certain {
 		outlook = min(outlook, Unclear)
 	}
-	refuses := say.Of(deletionRefused, h.Config, service)
+	refuses := say.Of(now, h.Config, service)
 	if passing {
-		refuses = say.Of(refusedByPlan, h.Config, service)
+		refuses = say.Of(later, h.Config, service)
 	}
 	why := say.Of(MayStick, refuses)
 	if outlook == Stuck {
 		why = say.Of(StuckBy, refuses)
 	}
-	return refusal{n.Identity(), outlook, why, passing, h.Config}
+	return refusal{n.Identity(), outlook, why, passing, h.Config, begun}
+}
+
+// protected reports whether an object has a finalizer that a controller of kube-controller-manager removes, by a change of the object.
+func protected(n graph.Node) bool {
+	return slices.ContainsFunc(n.Finalizers(), func(finalizer string) bool { return !graph.IsCollectorFinalizer(finalizer) && !isForeign(finalizer) })
 }
 
 // podsGo reports whether all go that answers at a service, which are pods.
@@ -225,8 +246,8 @@ func (s *Sight) keeping(p *preview.Plan) *keeping {
 		}
 		refused := k.kept[id.UID]
 		k.goes[id.UID] = true
-		for _, inside := range gc.Contents(p.Graph, n) {
-			if refused == nil {
+		for _, inside := range graph.Contents(p.Graph, n) {
+			if refused == nil || s.refused[id.UID].begun {
 				k.goes[inside.UID()] = true
 			} else {
 				k.contents[inside.UID()] = refused
@@ -272,7 +293,7 @@ func (s *Sight) Sticks(safe bool) bool {
 func (s *Sight) Refused() []types.UID {
 	var refused []types.UID
 	for uid := range s.refused {
-		if s.Refusal(uid) == Stuck {
+		if s.Refusal(uid) == Stuck && !s.refused[uid].begun {
 			refused = append(refused, uid)
 		}
 	}
@@ -308,60 +329,47 @@ func (s *Sight) Outlook(uid types.UID) Outlook {
 	return worst
 }
 
-// Saved returns the objects that get stuck, or may, in the order of the plan, and do not when they are deleted before all else, in the
-// order of their identities; without those that are not to be, and what would wait for one of these.
-func (s *Sight) Saved(not func(graph.Identity) bool) []graph.Identity {
-	saved := map[types.UID]graph.Identity{}
+// Instead says what is deleted before all else for the sake of an object: itself, or another one. It is false when that is not to be.
+type Instead func(graph.Identity) (graph.Identity, bool)
+
+// Saved returns what is deleted before all else for the sake of the objects that get stuck, or may, in the order of the plan, and do not then, in the
+// order of the identities.
+func (s *Sight) Saved(by Instead) []graph.Identity {
+	stuck, saved := map[types.UID]graph.Identity{}, map[types.UID]graph.Identity{}
 	for i := range s.Services {
 		service := &s.Services[i]
 		if service.outlook(false) >= Racing && service.outlook(true) == Expected {
-			saved[service.Object.UID] = service.Object
+			stuck[service.Object.UID] = service.Object
 		}
 	}
 	for uid, r := range s.refused {
 		if r.passing && r.outlook >= Racing {
-			saved[uid] = r.id
+			stuck[uid] = r.id
 		}
 	}
-	for i := range s.Services { // each finalizer counts
-		if service := &s.Services[i]; service.outlook(true) > Unclear {
-			delete(saved, service.Object.UID)
+	for _, id := range stuck {
+		if first := map[types.UID]graph.Identity{}; s.freed(id, first, by) {
+			for _, id := range first {
+				saved[id.UID] = id
+			}
 		}
 	}
-	maps.DeleteFunc(saved, func(_ types.UID, id graph.Identity) bool { return not(id) })
-	s.withUsers(saved, not)
 	return slices.SortedFunc(maps.Values(saved), graph.Identity.Compare)
 }
 
-// withUsers adds what uses the objects, and what uses that, which has to go with them: a controller waits until nothing does. An object of which a
-// user gets stuck, or is not to be deleted, is none.
-func (s *Sight) withUsers(saved map[types.UID]graph.Identity, not func(graph.Identity) bool) {
-	for uid := range maps.Clone(saved) {
-		users := map[types.UID]graph.Identity{}
-		if !s.freed(uid, users, not) {
-			delete(saved, uid)
-			continue
-		}
-		maps.Copy(saved, users)
+// freed reports whether all finalizers are removed of an object, of what is deleted for its sake, and of what uses these, which has to go with them, for a
+// controller waits until nothing does; and notes for each what is deleted first.
+func (s *Sight) freed(id graph.Identity, first map[types.UID]graph.Identity, by Instead) bool {
+	if _, seen := first[id.UID]; seen {
+		return true
 	}
-}
-
-// freed reports whether all finalizers of an object, and of what uses it, are removed when these go first, and notes the users.
-func (s *Sight) freed(uid types.UID, users map[types.UID]graph.Identity, not func(graph.Identity) bool) bool {
-	for _, service := range s.of[uid] {
-		if service.outlook(true) > Expected {
-			return false
-		}
-		for _, user := range service.users {
-			if _, seen := users[user.UID]; seen {
-				continue
-			}
-			if users[user.UID] = user; not(user) || !s.freed(user.UID, users, not) {
-				return false
-			}
-		}
+	instead, may := by(id)
+	if first[id.UID] = instead; !may || !s.freed(instead, first, by) {
+		return false
 	}
-	return true
+	return !slices.ContainsFunc(s.of[id.UID], func(service *Service) bool {
+		return service.outlook(true) > Expected || slices.ContainsFunc(service.users, func(user graph.Identity) bool { return !s.freed(user, first, by) })
+	})
 }
 
 // CertainlyBreaks reports whether something outside the plan stops working with it, for certain.

@@ -5,6 +5,7 @@ package foresight
 import (
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
@@ -48,6 +49,12 @@ func (l *returning) returns() []Return {
 		if n, ok := l.node(id.UID); ok {
 			if r, is := l.delivered(n); is {
 				all = append(all, r)
+			} else if ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences}); ref != nil && len(n.Finalizers()) > 0 {
+				// of what has none the plan says it
+				_, told := l.Plan.ComeBack[id.UID]
+				if by, there := l.node(ref.UID); there && !told && !by.BeingDeleted() && !l.going[ref.UID] {
+					all = append(all, Return{Object: n.Identity(), Why: say.Of(byController, by.Identity())})
+				}
 			}
 		}
 	}

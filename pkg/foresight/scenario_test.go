@@ -66,7 +66,7 @@ func foreseen(t *testing.T, given string) string {
 		t.Fatal(err)
 	}
 	source := evidence.Source{Cluster: w, Graph: g, Events: w.Events, Now: explaintest.Now}
-	if !foresight.Needed(first) && !foresight.TakesOperators(t.Context(), source, first) {
+	if !foresight.Needed(first) && !foresight.Takes(t.Context(), source, first) {
 		return "nothing needs to be looked at"
 	}
 	sight := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: w.Server, Safe: safe})

@@ -139,7 +139,7 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	case controllers.Manual:
 		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(manual, finalizer, strings.Join(a.Setters, ", ")))
 	default:
-		if s.Outlook, s.Why = Unclear, say.Of(unknownService, finalizer); a.Why != "" {
+		if s.Outlook, s.Why = Unclear, say.Of(unknownService, finalizer); !a.Why.IsZero() {
 			s.Why = s.Why.And(because, a.Why)
 		}
 	}

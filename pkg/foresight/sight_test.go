@@ -62,7 +62,7 @@ func TestHelps(t *testing.T) {
 func TestLosing(t *testing.T) {
 	of := func(uid types.UID, stays bool) Loss { return Loss{Object: graph.Identity{UID: uid}, Stays: stays} }
 	s := &Sight{Lost: []Loss{of("a", false), of("a", true), of("a", false), of("b", true), of("c", false)}}
-	if got := s.Losing(); !slices.Equal(got, []types.UID{"a", "c"}) {
+	if got := s.Losing(); !slices.Equal(got, []graph.Identity{{UID: "a"}, {UID: "c"}}) {
 		t.Errorf("%q", got)
 	}
 }

@@ -149,8 +149,12 @@ const (
 	parameterAbsent  say.Word = "which does not exist"
 
 	deletionJudged  say.Word = "ValidatingAdmissionPolicy/%s decides about its deletion, and what it says is not known"
+	deletionDenied  say.Word = "ValidatingAdmissionPolicy/%s denies its deletion"
 	deletionRefused say.Word = "%s must allow its deletion, but nothing answers at %s"
 	refusedByPlan   say.Word = "%s must allow its deletion, but after this deletion nothing answers at %s"
+
+	removalRefused       say.Word = "%s must allow the removal of its finalizer, but nothing answers at %s"
+	removalRefusedByPlan say.Word = "%s must allow the removal of its finalizer, but after this deletion nothing answers at %s"
 )
 
 // What becomes of namespaces, and what must go first.
@@ -202,6 +206,7 @@ const (
 const (
 	volumeUnread    say.Word = "it is not known what happens to its volume: %s could not be read: %v"
 	volumeKept      say.Word = "PersistentVolume/%s (%s) is kept with its data (reclaim policy %s)"
+	volumeShared    say.Word = "PersistentVolume/%s (%s) loses its data with PersistentVolume/%s, which has the same volume handle, %s"
 	volumeGoes      say.Word = "PersistentVolume/%s (%s) is deleted with its data (reclaim policy %s)"
 	volumeRecycled  say.Word = "PersistentVolume/%s (%s) is kept, and its data is deleted (reclaim policy %s)"
 	unknownSize     say.Word = "of unknown size"
@@ -209,8 +214,17 @@ const (
 	copyKept        say.Word = "%s/%s is kept with the data of the snapshot (deletion policy %s)"
 	copyGoes        say.Word = "%s/%s (%s) is deleted with the data of the snapshot (deletion policy Delete)"
 	withFall        say.Word = "it is deleted after its owners, which are deleted or end with this: %s"
-	withGuard       say.Word = "it is being deleted, and %s, which is deleted, might be all that holds it: %s"
-	withPods        say.Word = "it is being deleted and ends with the pods that use it: %s"
+	withGuard       say.Word = "%s might be all that keeps it from being deleted, and ends with this: %s"
+	withNode        say.Word = "its node %s is deleted: %s"
+	withSet         say.Word = "its StatefulSet was made smaller, and continues after %s: %s"
+	withLastPod     say.Word = "its namespace is being deleted, the pods first, and %s might be all that keeps it: %s"
+	withAttachment  say.Word = "it is released, and %s might be all that keeps its driver from deleting it: %s"
+	withJob         say.Word = "it is of the Job that may fail with %s, and ends its pods then: %s"
+	withDependent   say.Word = "it waits for its dependent %s: %s"
+	withTool        say.Word = "it was deployed by %s, whose controller deletes it: %s"
+	coversLive      say.Word = "it rejects all writes to %s, or to what is above: a controller that waits to delete that does so once it is gone"
+	heldUnread      say.Word = "it is not known which claims and volumes it keeps from being deleted: they could not be read"
+	withUser        say.Word = "it is being deleted and ends with %s: %s"
 	claimsUnread    say.Word = "it is not known whether its claims are kept: it could not be read: %v"
 	claimsUnlisted  say.Word = "its claims could not be read; its persistentVolumeClaimRetentionPolicy.whenDeleted is %s"
 	claimsKept      say.Word = "its claims are kept with their data: %s (persistentVolumeClaimRetentionPolicy)"
@@ -225,6 +239,7 @@ const (
 	argoTracks      say.Word = "recreated by Application %s of Argo CD, at once with selfHeal, otherwise with its next sync"
 	argoElsewhere   say.Word = "recreated by Application %s of Argo CD, if that is in another cluster: it was not found here"
 	argoByLabel     say.Word = "recreated by Application %s of Argo CD, if its label app.kubernetes.io/instance means that one and it syncs automatically"
+	byController    say.Word = "recreated by its controller %s"
 	byRelease       say.Word = "recreated by the next helm upgrade of release %s/%s"
 	byToolsObject   say.Word = "recreated by %s/%s/%s, at its next reconciliation"
 	ifItExists      say.Word = ", if that still exists"

@@ -63,7 +63,7 @@ func (b *graphBuilder) apply(e Event) {
 		return
 	}
 	if change.startsDeletion {
-		b.scheduler.emptied.add(e.Object.Identity())
+		b.scheduler.emptied.Add(e.Object.Identity())
 	}
 	if b.reader.retries(change.ownersBefore, e.Object.Namespace) {
 		b.scheduler.decideAgain(n)

@@ -29,7 +29,7 @@ type conclusion struct {
 	// policy is that of a deletion.
 	policy metav1.DeletionPropagation
 	// vanished are the contents of what is gone in the end, and emptying those of what is being deleted then.
-	vanished, emptying contents
+	vanished, emptying graph.Containers
 }
 
 // conclude returns what is to be said. left are the tasks that were not begun.
@@ -41,9 +41,9 @@ func (k *conclusion) conclude(left []task) *Report {
 	for v := range k.scope.containers {
 		switch {
 		case v.gone:
-			k.vanished.add(v.object.Identity())
+			k.vanished.Add(v.object.Identity())
 		case v.object.BeingDeleted():
-			k.emptying.add(v.object.Identity())
+			k.emptying.Add(v.object.Identity())
 		}
 	}
 	included := k.scope.members()
@@ -150,7 +150,7 @@ func (k *conclusion) outcome(v view, f *fate) Outcome {
 		o.Result, o.Reason = Unknown, say.Of(unserved)
 	case v.deleteSent:
 		o.Result, o.Reason = Remaining, say.Of(endUnseen)
-	case k.emptying.has(v.object.Resource, v.object.Namespace):
+	case k.emptying.Has(v.object.Resource, v.object.Namespace):
 		k.goesWith(&o)
 	case len(undecided) > 0:
 		o.Result = Unknown
@@ -160,9 +160,9 @@ func (k *conclusion) outcome(v view, f *fate) Outcome {
 			o.Result = OwnerReferenceRemoved
 		}
 		k.undecided(&o, undecided)
-	case k.vanished.has(v.object.Resource, v.object.Namespace) && k.proofs.failure() != nil:
+	case k.vanished.Has(v.object.Resource, v.object.Namespace) && k.proofs.failure() != nil:
 		o.Result, o.Reason = Unknown, say.Of(unproved, k.proofs.failure())
-	case k.vanished.has(v.object.Resource, v.object.Namespace):
+	case k.vanished.Has(v.object.Resource, v.object.Namespace):
 		o.Result, o.Reason = Remaining, say.Of(outlives)
 	case k.abandoned(v) || f.unreached:
 		o.Result, o.Reason = Remaining, k.notReached(v)
@@ -210,7 +210,7 @@ func (k *conclusion) notReached(v view) say.Text {
 
 // goesWith says of an object with what it goes, and who has to get to it for that.
 func (k *conclusion) goesWith(o *Outcome) {
-	id, _ := k.emptying.of(o.Object.Resource, o.Object.Namespace)
+	id, _ := k.emptying.Of(o.Object.Resource, o.Object.Namespace)
 	who := theServer
 	if id.Resource.IsNamespace() {
 		who = theNamespaces

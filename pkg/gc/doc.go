@@ -6,8 +6,8 @@
 //
 // The rules are those of k8s.io/kubernetes/pkg/controller/garbagecollector,
 // version 1.36 (attemptToDeleteItem, processDeletingDependentsItem,
-// orphanDependents and processGraphChanges); docs/design.md lists where this
-// engine differs and why the end state is the same.
+// orphanDependents and processGraphChanges); docs/internals/preview.md lists where
+// this engine differs, and docs/internals/proofs.md why it needs no GET for each item.
 //
 // The engine does not know whether its Server is a cluster or a simulation: a
 // preview is the same code as the run.

@@ -28,7 +28,7 @@ const (
 )
 
 // decides reports whether a task of the kind may lead to another decision about
-// what depends on its object, which therefore waits (docs/design.md, "Order").
+// what depends on its object, which therefore waits (docs/internals/preview.md).
 func (k taskKind) decides() bool { return k != finish }
 
 // task is one thing to do.

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // lastWords is how long a Collector whose context has ended waits for the events
@@ -70,16 +72,16 @@ func (c *Collector) lookForUnseen(ctx context.Context, looked map[types.UID]bool
 // CustomResourceDefinition that is gone: that they went before it, the events have not told of all.
 // It reports whether there is something to hear of.
 func (c *Collector) lookIntoGone(looked map[types.UID]bool) bool {
-	var gone contents
+	var gone graph.Containers
 	for v := range c.scope.containers {
 		if v.gone && !looked[v.object.UID] {
 			looked[v.object.UID] = true
-			gone.add(v.object.Identity())
+			gone.Add(v.object.Identity())
 		}
 	}
-	if gone.empty() || !slices.ContainsFunc(c.scope.members(), func(n number) bool {
+	if gone.Empty() || !slices.ContainsFunc(c.scope.members(), func(n number) bool {
 		v, ok := c.state.view(n)
-		return ok && !v.gone && !v.lost && gone.has(v.object.Resource, v.object.Namespace)
+		return ok && !v.gone && !v.lost && gone.Has(v.object.Resource, v.object.Namespace)
 	}) {
 		return false
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // scheduler says whose turn it is, so that the writes of a run do not depend on how
-// long requests and events take (docs/design.md, "Order"), and when a run is over. It owns the
+// long requests and events take (docs/internals/preview.md), and when a run is over. It owns the
 // queue, and all that a task may wait for. Each task that next gives out is given back with done.
 type scheduler struct {
 	server Server // for CatchUp alone
@@ -38,7 +38,7 @@ type scheduler struct {
 	// foreground are owners in foreground deletion that are to be looked at then.
 	foreground []number
 	// emptied is what others delete since the run began.
-	emptied contents
+	emptied graph.Containers
 	// rested: the others have had their time.
 	rested bool
 	// given: a task was given out since all that waits was last looked at again.
@@ -163,7 +163,7 @@ func (s *scheduler) answer(target number) {
 
 // doomed reports whether others are about to delete the object.
 func (s *scheduler) doomed(o *graph.Object) bool {
-	return !s.rested && s.emptied.has(o.Resource, o.Namespace)
+	return !s.rested && s.emptied.Has(o.Resource, o.Namespace)
 }
 
 // next gives out a task whose turn it is. The caller must call done for it.

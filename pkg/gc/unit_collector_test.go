@@ -938,12 +938,13 @@ func TestTakenUp(t *testing.T) {
 				configmap/b < a!`,
 		},
 		{
-			name: "foreground, and the server does not hear of another policy",
+			name: "foreground, and the server refuses another policy: nobody agreed to what the first leads to",
 			world: `configmap/a deleting finalizers=foregroundDeletion
 				configmap/b < configmap/a!`,
 			do:     "delete a Background",
 			script: "DELETE a: 500",
-			left:   " ",
+			left: `configmap/a finalizers=foregroundDeletion deleting
+				configmap/b < a!`,
 		},
 		{
 			name: "orphaning",
@@ -963,8 +964,8 @@ func TestTakenUp(t *testing.T) {
 			name: "foreground, and it cannot be read",
 			world: `configmap/a deleting finalizers=foregroundDeletion
 				configmap/b < configmap/a!`,
-			do:       "delete a Orphan",
-			script:   "DELETE a: 403\nGET a: always 500",
+			do:       "delete a Foreground",
+			script:   "GET a: always 500",
 			outcomes: "configmap/a Remaining: refused: Internal error occurred: broken\nconfigmap/b Remaining: nothing keeps it, but it was not reached",
 		},
 		{

@@ -94,13 +94,13 @@ func (w *worker) deleteTarget(ctx context.Context, v view, t *Target) {
 		w.orphans.first(v.number)
 	}
 	planned, _ := w.snapshot.Object(o.UID)
-	o, left := w.writer.deleteTarget(ctx, v.number, planned, o, deleteOptions, cmp.Or(options.Reason, byUser), t)
-	if o.BeingDeleted() && !left {
+	o, accepted := w.writer.deleteTarget(ctx, v.number, planned, o, deleteOptions, cmp.Or(options.Reason, byUser), t)
+	if o.BeingDeleted() && accepted {
 		w.takeUp(ctx, v.number, o)
 	}
 }
 
-// takeUp goes on with a deletion that was begun before the user's delete, by
+// takeUp goes on with a deletion that was begun before the user's delete was accepted, by
 // somebody else or by a request whose answer was lost: there may be no event. Whether
 // another policy took its place only the server knows: pods in their grace period
 // and terminating namespaces do not hear it.

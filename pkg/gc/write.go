@@ -93,10 +93,10 @@ func (w *writer) deleteDecided(ctx context.Context, n number, o graph.Object, op
 
 // deleteTarget deletes an object that the user chose, as long as the selector that chose it has it, and unless somebody else has deleted it since it
 // was planned so that its dependents stay: another delete would undo that. It returns the object as the last delete found it, and
-// whether it was left alone. Every delete states the version that was read last;
+// whether the server accepted that. Every delete states the version that was read last;
 // who keeps changing the object keeps it in the end. When one that a selector chose was changed before its turn, as the server's events tell, the
 // selector is asked first.
-func (w *writer) deleteTarget(ctx context.Context, n number, planned, o graph.Object, options metav1.DeleteOptions, reason string, target *Target) (last graph.Object, left bool) {
+func (w *writer) deleteTarget(ctx context.Context, n number, planned, o graph.Object, options metav1.DeleteOptions, reason string, target *Target) (last graph.Object, accepted bool) {
 	why := ""
 	stays := func(now graph.Object) bool {
 		if *options.PropagationPolicy != metav1.DeletePropagationOrphan && now.OrphaningDependents() && !planned.OrphaningDependents() {
@@ -123,22 +123,26 @@ func (w *writer) deleteTarget(ctx context.Context, n number, planned, o graph.Ob
 		return now, ok && !stays(now)
 	}
 	if stays(o) {
-		return o, w.leave(n, &o, why)
+		w.leave(n, &o, why)
+		return o, false
 	}
 	if target.Reselect != nil && o.ResourceVersion != target.Matched {
 		now, ok := look(ctx, o, nil)
 		if !ok {
-			return o, why != "" && w.leave(n, &o, why)
+			if why != "" {
+				w.leave(n, &o, why)
+			}
+			return o, false
 		}
 		o = now
 	}
 	for conflicts, losses, ends := 0, 0, false; ; {
 		t := w.tryDelete(ctx, n, o, options, reason, ends, look)
 		if why != "" && w.leave(n, &o, why) {
-			return o, true
+			return o, false
 		}
 		if t.done {
-			return o, false
+			return o, t.step.Err == nil
 		}
 		if t.count(&conflicts, &losses); losses > 1 || !w.again(ctx, n) {
 			w.deleted(ctx, n, t.step)

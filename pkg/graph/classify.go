@@ -58,7 +58,7 @@ const (
 	Unresolvable
 	// ClusterScopedDependent (Unknown): a cluster-scoped object cannot have a
 	// namespaced owner. The garbage collector gives the dependent up, unless it takes it
-	// for one in a namespace (docs/design.md, "Classification").
+	// for one in a namespace (docs/internals/references.md).
 	ClusterScopedDependent
 	// InvalidName (Unknown): no object can have the stated name, see ValidName.
 	InvalidName

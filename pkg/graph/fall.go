@@ -2,24 +2,37 @@
 
 package graph
 
-// Fall are objects that go, and what the garbage collector deletes after them.
+import "slices"
+
+// Fall are objects that go, and what is deleted with and after them.
 type Fall struct {
 	Set Set
 	// Within is what may go; nil is for what loses all owners that keep it.
 	Within *Set
 }
 
-// Spread adds the dependents that go, theirs, and so on.
+// Spread adds the dependents that go, what is in a namespace or of a definition that goes, what goes after these, and so on.
 func (f *Fall) Spread() {
-	for queue := f.Set.Sorted(); len(queue) > 0; queue = queue[1:] {
-		if queue[0].OrphaningDependents() {
-			continue
-		}
-		for _, d := range queue[0].Dependents() {
-			if !f.Set.Has(d) && f.takes(d, queue[0]) {
-				f.Set.Add(d)
-				queue = append(queue, d)
+	queue := f.Set.Sorted()
+	for len(queue) > 0 {
+		var containers []Node
+		for ; len(queue) > 0; queue = queue[1:] {
+			next := queue[0]
+			if next.Resource().IsNamespace() || next.Resource().IsCRD() {
+				containers = append(containers, next)
 			}
+			if next.OrphaningDependents() {
+				continue
+			}
+			for _, d := range next.Dependents() {
+				if !f.Set.Has(d) && f.takes(d, next) {
+					f.Set.Add(d)
+					queue = append(queue, d)
+				}
+			}
+		}
+		if len(containers) > 0 { // all at once: each time all nodes are gone over
+			queue = slices.DeleteFunc(Contents(containers[0].graph, containers...), func(n Node) bool { return !f.Set.Add(n) })
 		}
 	}
 }

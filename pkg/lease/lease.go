@@ -59,7 +59,7 @@ type State int
 const (
 	// Held: it was renewed in time.
 	Held State = iota
-	// Expired: it was not, by the reader's clock; its holder's may lag.
+	// Expired: it was not, by the reader's clock; its holder's may lag, or was ahead.
 	Expired
 	// Released: nobody holds it. Leaders empty it when they end in order
 	// (client-go/tools/leaderelection, release), and then the next takes it, within
@@ -77,7 +77,7 @@ func (l Lease) Judge(now time.Time) State {
 		return Abandoned
 	case l.Holder == "":
 		return Released
-	case l.Age(now) > max(l.Duration, Margin):
+	case l.Age(now) > max(l.Duration, Margin), l.Age(now) < -Margin:
 		return Expired
 	}
 	return Held

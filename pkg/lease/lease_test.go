@@ -21,7 +21,8 @@ func TestJudge(t *testing.T) {
 		want  State
 	}{
 		"renewed just now":                   {held("me", 0, 15), Held},
-		"renewed by a clock that is ahead":   {held("me", -time.Minute, 15), Held},
+		"renewed by a clock that is ahead":   {held("me", -Margin, 15), Held},
+		"renewed by a clock too far ahead":   {held("me", -time.Hour, 15), Expired},
 		"renewed within the margin":          {held("me", Margin, 15), Held},
 		"not renewed within the margin":      {held("me", Margin+time.Second, 15), Expired},
 		"a long lease":                       {held("me", time.Hour, 2*3600), Held},

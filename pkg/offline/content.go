@@ -27,7 +27,7 @@ var partsTypes = []string{
 	"mutatingadmissionpolicies.admissionregistration.k8s.io", "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
 	"volumeattachments.storage.k8s.io", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io", "storageclasses.storage.k8s.io",
 	"volumeattributesclasses.storage.k8s.io", "servicecidrs.networking.k8s.io", "ipaddresses.networking.k8s.io",
-	"poddisruptionbudgets.policy", "resourceclaims.resource.k8s.io", "podgroups.scheduling.k8s.io",
+	"poddisruptionbudgets.policy", "resourcequotas", "resourceclaims.resource.k8s.io", "podgroups.scheduling.k8s.io",
 }
 
 // partsGroups are API groups of custom resources of which the same is true.
@@ -49,6 +49,7 @@ var namingFields = map[string][]string{
 	"helmreleases.helm.toolkit.fluxcd.io":         {"kubeConfig", "serviceAccountName", "suspend", "targetNamespace", "releaseName", "storageNamespace", "uninstall"},
 	"applications.argoproj.io":                    {"destination", "project", "syncPolicy"},
 	"applicationsets.argoproj.io":                 {"syncPolicy"},
+	"appprojects.argoproj.io":                     {"destinations", "clusterResourceWhitelist", "clusterResourceBlacklist", "namespaceResourceWhitelist", "namespaceResourceBlacklist"},
 	"subscriptions.operators.coreos.com":          {"name"},
 	"clusterserviceversions.operators.coreos.com": {"customresourcedefinitions", "cleanup"},
 }
@@ -79,7 +80,7 @@ var keptAnnotation = pattern.New(`(?i)(^meta\.helm\.sh/release-name(space)?$|(^|
 	`|^volume\.(beta\.)?kubernetes\.io/(storage-provisioner|provisioner-deletion-secret-name(space)?)$|^pv\.kubernetes\.io/provisioned-by$` +
 	`|^(downscaler/original|kubecost\.kubernetes\.io/turn-down|autoscaling\.keda\.sh/paused|loft\.sh/paused)-replicas$|^idling\.alpha\.openshift\.io/previous-scale$` +
 	`|^kubernetes\.io/config\.(mirror|source|hash)$|^karpenter\.sh/do-not-disrupt$|^storageclass\.kubernetes\.io/is-default-class$` +
-	`|^applyset\.kubernetes\.io/(contains-group-(kinds|resources)|additional-namespaces)$|^kustomize\.toolkit\.fluxcd\.io/(prune|reconcile|ssa)$` +
+	`|^applyset\.kubernetes\.io/(tooling|contains-group-(kinds|resources)|additional-namespaces)$|^kustomize\.toolkit\.fluxcd\.io/(prune|reconcile|ssa)$` +
 	`|^argocd\.argoproj\.io/(tracking-id|sync-options|sync-wave)$|^helm\.sh/(resource-policy|hook-weight)$)`)
 
 // KeepsAnnotation reports whether an annotation is held.

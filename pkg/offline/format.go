@@ -4,7 +4,7 @@
 // would: the client code that reads a cluster reads the file, without knowing it.
 // What the file does not hold is an error of its own kind, never an absence.
 //
-// The format is that of docs/snapshot.md. Nothing here reaches a cluster, and
+// The format is that of docs/snapshot-format.md. Nothing here reaches a cluster, and
 // nothing changes a file that is there.
 package offline
 

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/argv"
 	"github.com/kubectl-gc/kubectl-gc/internal/rawjson"
 )
 
@@ -113,7 +114,7 @@ var (
 		"resourceClaims": all, "readinessGates": all,
 		"volumes": volumesHeld, "containers": containersHeld, "initContainers": containersHeld, "ephemeralContainers": containersHeld,
 	}.held
-	templateHeld  = parts{"metadata": named("labels"), "spec": podHeld, rest: all}.held
+	templateHeld  = parts{"metadata": parts{"labels": all, "annotations": named(argv.TargetNamespaces)}.held, "spec": podHeld, rest: all}.held
 	workloadHeld  = parts{"spec": parts{"template": templateHeld, "volumeClaimTemplates": none, rest: all}.held, rest: all}
 	jobHeld       = parts{"spec": parts{"template": templateHeld, rest: all}.held, rest: all}.held
 	containerHeld = parts{"env": none, "volumeMounts": none, "resources": none, "allocatedResources": none, "user": none, rest: all}.held
@@ -233,37 +234,28 @@ func volumesHeld(text, list []byte) []byte {
 	})
 }
 
-// kubeconfigWord is what is left of a word of a command line that names a kubeconfig:
-// that it does is a sign of who the program acts as.
-const kubeconfigWord = "--kubeconfig"
-
-// watchWord begins a word of a command line that says by their labels which objects a program reconciles.
-const watchWord = `"--watch-label-selector=`
-
-// containersHeld are names, images and programs. Of the words after the program, and of the environment, only that a kubeconfig
-// is among them is held, and what the program reconciles.
+// containersHeld are names, images and programs. Of the words after the program, and of the environment, what matters is held.
 func containersHeld(text, list []byte) []byte {
 	return eachOf(text, list, func(text, container []byte) []byte {
-		command, args := rawjson.Field(container, "command"), rawjson.Field(container, "args")
-		elsewhere := bytes.Contains(command, []byte("kubeconfig")) || bytes.Contains(args, []byte("kubeconfig"))
-		rawjson.Elements(rawjson.Field(container, "env"), func(env []byte) {
-			elsewhere = elsewhere || string(rawjson.Field(env, "name")) == `"KUBECONFIG"`
-		})
-		var words [][]byte
-		if elsewhere {
-			words = append(words, []byte(`"`+kubeconfigWord+`"`))
+		var words, variables []string
+		for _, field := range []string{"command", "args"} {
+			rawjson.Elements(rawjson.Field(container, field), func(word []byte) { words = append(words, rawjson.String(word)) })
 		}
-		rawjson.Elements(args, func(word []byte) {
-			if bytes.HasPrefix(word, []byte(watchWord)) {
-				words = append(words, word)
-			}
-		})
+		rawjson.Elements(rawjson.Field(container, "env"), func(env []byte) { variables = append(variables, variable(env)) })
 		text = parts{"name": all, "image": all, "command": programHeld}.held(text, container)
-		if len(words) == 0 {
+		args, _ := json.Marshal(argv.Read(words, variables).Words()) // of strings
+		if rawjson.IsNull(args) {
 			return text
 		}
-		return append(appendField(text[:len(text)-1], []byte("args"), slices.Concat([]byte("["), bytes.Join(words, []byte(",")), []byte("]")), all), '}')
+		return append(appendField(text[:len(text)-1], []byte("args"), args, all), '}')
 	})
+}
+
+// variable is one of the environment, as NAME=value.
+func variable(env []byte) string {
+	from := rawjson.Field(env, "valueFrom")
+	field := rawjson.String(rawjson.Field(rawjson.Field(from, "fieldRef"), "fieldPath"))
+	return argv.Variable(rawjson.String(rawjson.Field(env, "name")), rawjson.String(rawjson.Field(env, "value")), field, !rawjson.IsNull(from))
 }
 
 // programHeld is the first word of a command.

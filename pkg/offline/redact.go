@@ -61,7 +61,7 @@ var words = sync.OnceValue(func() (w struct{ names, texts sets.Set[string] }) {
 	}
 	w.names, w.texts = listed(names), listed(texts)
 	for e := range finalizers.Builtin().Entries() {
-		addWords(w.names, e.Finalizer)
+		addWords(w.names, e.Finalizer, e.Place)
 		for _, at := range slices.Concat(e.Workloads, e.Helpers) {
 			addWords(w.names, at.Namespace, at.Name)
 		}
@@ -77,8 +77,9 @@ var (
 	word = pattern.New(`[\pL\pN]+`)
 	// humps are the words in one like deletionTimestamp.
 	humps = pattern.New(`[A-Z]?[a-z0-9]+|[A-Z]+`)
-	// quotedOrWord is a text in quotes, but for an apostrophe, or a word.
-	quotedOrWord = pattern.New(`"[^"]*"|'[^' ]+'\B|[\pL\pN]+`)
+	// quotedOrWord is a text in quotes, but for an apostrophe, a namespace that is named without them (plugin/pkg/admission/namespace/lifecycle),
+	// or a word.
+	quotedOrWord = pattern.New(`"[^"]*"|'[^' ]+'\B|in namespace [^ ]+ because|[\pL\pN]+`)
 	// measured is a number, a quantity, a part of a time, or a version.
 	measured = pattern.New(`^([0-9]+(T[0-9]+)?[A-Za-z]{0,2}|v[0-9]+((alpha|beta)[0-9]+)?)$`)
 	// generated is an ending that Kubernetes makes for a name (apimachinery/pkg/util/rand).
@@ -176,6 +177,8 @@ func (r *redactor) name(s string) string {
 func (r *redactor) text(s string) string {
 	return quotedOrWord().ReplaceAllStringFunc(s, func(found string) string {
 		switch quote := found[:1]; {
+		case strings.HasPrefix(found, "in namespace "):
+			return "in namespace " + r.name(strings.TrimSuffix(strings.TrimPrefix(found, "in namespace "), " because")) + " because"
 		case quote != `"` && quote != `'`:
 			return r.word(found, true)
 		case strings.Contains(found, " "): // a text in a text

@@ -32,8 +32,8 @@ func (p *Plan) Approve() *Approval {
 	for _, uid := range p.covered() {
 		a.goes[uid] = true
 	}
-	for _, uid := range p.lost {
-		a.lost[uid] = true
+	for i := range p.lost {
+		a.lost[p.lost[i].UID] = true
 	}
 	for i := range p.Report.Steps {
 		step := &p.Report.Steps[i]
@@ -59,9 +59,9 @@ func (a *Approval) Beyond(p *Plan, harmless func(graph.Node) bool) (graph.Identi
 			add(uid)
 		}
 	}
-	for _, uid := range p.lost {
-		if !a.lost[uid] {
-			add(uid)
+	for i := range p.lost { // of the whole cluster, of which the plan's graph may be a part
+		if !a.lost[p.lost[i].UID] {
+			beyond = append(beyond, p.lost[i])
 		}
 	}
 	for i := range p.Report.Steps {

@@ -53,11 +53,11 @@ func Checksum(parts ...any) string {
 }
 
 // Lose has the digest stand for the objects, too, with which something is lost that is worth more
-// than they are: whoever agreed to a plan did not agree to the loss of what was to stay.
-func (p *Plan) Lose(objects []types.UID) {
-	p.lost = objects
+// than they are: whoever agreed to a plan did not agree to the loss of what was to stay. ensuing are those that others delete because of it.
+func (p *Plan) Lose(objects, ensuing []graph.Identity) {
+	p.lost, p.ensuing = objects, ensuing
 	if len(objects) > 0 {
-		p.Digest = Checksum([]any{"lost", p.Digest, objects})
+		p.Digest = Checksum([]any{"lost", p.Digest, uidsOf(objects)})
 	}
 }
 
@@ -77,7 +77,7 @@ func (p *Plan) Going() map[types.UID]bool {
 			nodes = append(nodes, n)
 		}
 	}
-	for _, n := range gc.Contents(p.Graph, nodes...) {
+	for _, n := range graph.Contents(p.Graph, nodes...) {
 		going[n.UID()] = true
 	}
 	return going
@@ -121,7 +121,7 @@ func (p *Plan) covered() []types.UID {
 			going = append(going, n)
 		}
 	}
-	for _, n := range gc.Contents(p.Graph, going...) {
+	for _, n := range graph.Contents(p.Graph, going...) {
 		uids = append(uids, n.UID())
 	}
 	slices.Sort(uids)

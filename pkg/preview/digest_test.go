@@ -125,8 +125,11 @@ func TestDigestTellsWritesApart(t *testing.T) {
 // TestLose: what is lost with a plan is part of what its digest stands for.
 func TestLose(t *testing.T) {
 	lose := func(uids ...types.UID) string {
-		p := Plan{Digest: "sha256:1"}
-		p.Lose(uids)
+		p, ids := Plan{Digest: "sha256:1"}, []graph.Identity(nil)
+		for _, uid := range uids {
+			ids = append(ids, graph.Identity{UID: uid})
+		}
+		p.Lose(ids, nil)
 		return p.Digest
 	}
 	none, one, other, both := lose(), lose("a"), lose("b"), lose("a", "b")

@@ -235,8 +235,8 @@ type Plan struct {
 	// followers are objects that the job does not reach, and that go with their
 	// owners if these, which remain by the plan, go after all.
 	followers map[types.UID]bool
-	// lost are those of Lose.
-	lost []types.UID
+	// lost and ensuing are those of Lose.
+	lost, ensuing []graph.Identity
 	// anew makes a server like the one that the job was done on.
 	anew func(simulator.Options) *simulator.Server
 }

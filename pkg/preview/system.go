@@ -37,6 +37,11 @@ func (p *Plan) ofSystem() iter.Seq[graph.Identity] {
 				return
 			}
 		}
+		for i := range p.ensuing { // what others delete because of it
+			if id := p.ensuing[i]; ofSystem(&id) && !yield(id) {
+				return
+			}
+		}
 		for i := range p.Report.Outcomes { // what controllers delete with something else
 			o := &p.Report.Outcomes[i]
 			id := o.Object.Identity()

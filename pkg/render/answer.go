@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -29,16 +30,20 @@ const (
 	fewCauses = 6
 )
 
-// StuckAnswer writes an explanation for a person who has one screen: the verdict, the cause and the next step first. What
-// it leaves out StuckText has.
+// StuckAnswer writes an explanation for a person: the verdict, the cause and the next step first.
 type StuckAnswer struct {
 	Style Style
 	Now   time.Time
+	// Wide: evidence, all ways out with their commands, and the identifiers of causes are in it, and it ends on the next step, too. Otherwise one
+	// screen has to do.
+	Wide bool
 	// Cause is the number of the only cause that is explained, 0 for all.
 	Cause int
 	// Plugin begins the commands of this program, and Of is what was asked for, as its arguments; without them unstick is not offered.
 	Plugin, Of string
-	out        *bufio.Writer
+	// Context is that of the kubeconfig, which the first line names; empty for none.
+	Context string
+	out     *bufio.Writer
 	// wrapped is how many lines the verdict takes beyond the first.
 	wrapped int
 }
@@ -98,6 +103,7 @@ func (a *StuckAnswer) mark(v explain.Verdict) string {
 
 // lead writes the first line.
 func (a *StuckAnswer) lead(v explain.Verdict, text string) {
+	text += a.where()
 	mark := a.mark(v)
 	fmt.Fprint(a.out, a.Style.paint(mark, colorOf(v)))
 	begun := utf8.RuneCountInString(mark)
@@ -108,6 +114,14 @@ func (a *StuckAnswer) lead(v explain.Verdict, text string) {
 	if a.Style.Width > 0 {
 		a.wrapped = len(wrap(printable(text), a.Style.Width, begun+pad, indent)) - 1
 	}
+}
+
+// where ends the first line.
+func (a *StuckAnswer) where() string {
+	if a.Context == "" {
+		return ""
+	}
+	return ", context " + a.Context
 }
 
 // part writes a line that begins with a word in the margin.
@@ -127,7 +141,7 @@ func (a *StuckAnswer) object(o *explain.Explanation) {
 	case o.Verdict == explain.NotTerminating && !o.Remade():
 		a.part("", noColor, "no DELETE reached it, or it was refused")
 	case len(o.Findings) == 0 && len(o.Chain) > 0 && !o.Chain[0].Because.IsZero():
-		a.part("", noColor, o.Chain[0].Because.String())
+		a.part("", noColor, worded(o.Chain[0].Because))
 		a.path(o.Chain)
 	}
 }
@@ -142,8 +156,8 @@ func holding(c *explain.Cause) string {
 
 // one writes one cause whole: what it is, the next step, and the other ways.
 func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
-	chain, held := chainOf(c, report)
-	summary := c.Summary.String()
+	chain, _ := chainOf(c, report)
+	summary := worded(c.Summary)
 	if len(chain) > 1 && a.Cause == 0 {
 		summary = objectName(c.Object) + ": " + summary
 	}
@@ -151,20 +165,40 @@ func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
 	if !c.Until.IsZero() {
 		before++
 	}
-	a.reason(summary, max(nextStep-1-before, 2))
+	a.reason(a.identified(summary, c), max(nextStep-1-before, 2))
+	a.rest(c, report)
+	if a.Wide {
+		a.steps([]*explain.Cause{c}, report)
+	} else {
+		a.more("Evidence, and all ways out with their commands: -o wide")
+	}
+}
+
+// identified adds the identifier of a cause.
+func (a *StuckAnswer) identified(text string, c *explain.Cause) string {
+	if a.Wide {
+		text += " [" + c.ID + "]"
+	}
+	return text
+}
+
+// rest is what follows on what a cause is.
+func (a *StuckAnswer) rest(c *explain.Cause, report *explain.Report) {
+	chain, held := chainOf(c, report)
 	if !c.Until.IsZero() {
 		a.part("Until", bold, c.Until.UTC().Format(time.RFC3339))
+	}
+	if a.Wide {
+		a.facts(c)
 	}
 	for _, l := range endangered(c) {
 		a.part("! DATA", red, destroyedWith(&l))
 	}
-	next := nextOf(c)
-	a.ways(c, next, report)
+	a.ways(c, report)
 	a.path(chain)
 	if len(held) > 1 {
 		a.part("Blocks", bold, names(held))
 	}
-	a.more("Evidence, and all ways out with their commands: -o wide")
 }
 
 // nextStep is how many lines an answer has at most before its next step. What a longer reason says in full, -o wide has.
@@ -177,7 +211,7 @@ func (a *StuckAnswer) reason(text string, most int) {
 	if a.Style.Width > 0 {
 		lines = wrap(lines[0], a.Style.Width, margin, indent)
 	}
-	if len(lines) > most {
+	if len(lines) > most && !a.Wide {
 		lines = append(lines[:most-1], wrap(lines[most-1], a.Style.Width-len(" ..."), 0, "")[0]+" ...")
 	}
 	fmt.Fprintln(a.out, indent+strings.Join(lines, "\n"))
@@ -187,13 +221,21 @@ func destroyedWith(l *remedy.Loss) string {
 	return fmt.Sprintf("%s on %s is destroyed with its claim", cmp.Or(l.Size, "all"), objectName(l.Object))
 }
 
-// next writes the next step with its command.
-func (a *StuckAnswer) next(word string, r *explain.Remedy, number string) {
-	if r == nil {
-		return
+// step writes a way out, with the command that carries it out: that of this program where there is one, and no patch beside it.
+func (a *StuckAnswer) step(word string, r *explain.Remedy, number, offer string) {
+	a.part(word, bold, number+worded(r.Effect)+a.cost(r))
+	switch {
+	case offer == "":
+		a.command(r.Command, margin+2)
+	case strings.HasPrefix(word, "Next"):
+		if !strings.Contains(r.Command, "'{") && !strings.Contains(r.Command, "'[") {
+			a.command(r.Command, margin+2)
+		}
+		lines := breakCommand(printable(offer), a.Style.Width-margin)
+		fmt.Fprintln(a.out, a.Style.paint("Do it", bold)+"    "+strings.Join(lines, "\n"+strings.Repeat(" ", margin)))
+	default:
+		a.command(offer, margin+2)
 	}
-	a.part(word, bold, number+r.Effect.String()+a.cost(r))
-	a.command(r.Command, margin+2)
 }
 
 // command writes a command, if there is one, behind so many spaces.
@@ -230,15 +272,15 @@ func lossText(l *remedy.Loss) string {
 	case l.Destroys():
 		return fmt.Sprintf("DATA LOSS: %s on %s", cmp.Or(l.Size, "all"), objectName(l.Object))
 	case l.Kind == remedy.LosesData:
-		return "might lose " + l.What.String()
+		return "might lose " + worded(l.What)
 	case l.Kind == remedy.CorruptsData:
-		return "DATA AT RISK: " + l.What.String()
+		return "DATA AT RISK: " + worded(l.What)
 	case l.Kind == remedy.LosesObject:
-		return "loses " + l.What.String()
+		return "loses " + worded(l.What)
 	case l.Kind == remedy.Leaks:
-		return "might leak: " + l.What.String()
+		return "might leak: " + worded(l.What)
 	}
-	return l.What.String()
+	return worded(l.What)
 }
 
 // endangered is the data that every way to end a deletion destroys, as long as its volume is not kept.
@@ -269,53 +311,74 @@ func (a *StuckAnswer) number(c *explain.Cause, report *explain.Report) string {
 	if len(report.Causes) == 1 {
 		return ""
 	}
-	return fmt.Sprintf("%d.", slices.Index(report.Causes, c)+1)
+	return fmt.Sprintf("%d.", a.rank(c, report))
 }
 
 // ways writes the ways out: the next step with its command, the others in a line each. What a program can do has its number, with which
 // unstick does it.
-func (a *StuckAnswer) ways(c *explain.Cause, next *explain.Remedy, report *explain.Report) {
+func (a *StuckAnswer) ways(c *explain.Cause, report *explain.Report) {
 	ways, prefix := c.Ways(), a.number(c, report)
-	numbered := func(i int) string {
-		if !unstick.Possible(ways[i][0]) {
-			return ""
+	offered, offer := slices.IndexFunc(ways, doable), a.offer(c, report)
+	next := slices.IndexFunc(ways, func(way []*explain.Remedy) bool { return slices.Contains(way, nextOf(c)) })
+	show := func(word string, i int) {
+		number, command := "", ""
+		if unstick.Possible(ways[i][0]) {
+			number = fmt.Sprintf("%s%d. ", prefix, i+1)
 		}
-		return fmt.Sprintf("%s%d. ", prefix, i+1)
+		if i == offered {
+			command = offer
+		}
+		switch {
+		case a.Wide:
+			a.way(word, ways[i], number)
+		case i == next || command != "":
+			a.step(word, ways[i][0], number, command)
+		default:
+			a.part(word, bold, number+worded(ways[i][0].Effect)+a.cost(ways[i][0]))
+		}
 	}
 	word := "Ways out"
-	if next != nil {
+	if next >= 0 {
+		show("Next", next)
 		word = "Or"
-		at := slices.IndexFunc(ways, func(way []*explain.Remedy) bool { return way[0].Reads(next) })
-		a.next("Next", next, numbered(at))
 	}
 	named, left := 0, 0
-	for i, way := range ways {
-		switch r := way[0]; {
-		case next != nil && r.Reads(next):
-		case named == mostWays:
+	for i := range ways {
+		switch {
+		case i == next:
+		case named >= mostWays && i != offered && !a.Wide:
 			left++
 		default:
-			a.part(word, bold, numbered(i)+r.Effect.String()+a.cost(r))
+			show(word, i)
 			named, word = named+1, ""
 		}
 	}
 	if left > 0 {
 		a.part("", noColor, fmt.Sprintf("%d more", left))
 	}
-	a.offer(c, report)
 }
 
-// offer writes the command that carries out the first way out of a cause that a program can, and that is not dangerous.
-func (a *StuckAnswer) offer(c *explain.Cause, report *explain.Report) {
+// way writes a way out, with all its commands and what takes them back.
+func (a *StuckAnswer) way(word string, way []*explain.Remedy, number string) {
+	a.part(word, bold, number+worded(way[0].Effect)+a.cost(way[0]))
+	for _, r := range way {
+		a.command(r.Command, margin+2)
+		if r.Undo != "" {
+			a.command("undo: "+r.Undo, margin+2)
+		}
+	}
+}
+
+// offer returns the command that carries out the first way out of a cause that a program can, and that is not dangerous, empty for none.
+func (a *StuckAnswer) offer(c *explain.Cause, report *explain.Report) string {
 	ways := c.Ways()
 	i := slices.IndexFunc(ways, doable)
 	if i < 0 || c.Verdict != explain.Stuck || a.Plugin == "" {
-		return
+		return ""
 	}
 	name := unstick.Names(report)[slices.Index(report.Causes, c)]
 	name.Way = unstick.WayName(ways[i])
-	lines := breakCommand(printable(fmt.Sprintf("%s unstick%s --cause=%s", a.Plugin, a.Of, name)), a.Style.Width-margin)
-	fmt.Fprintln(a.out, a.Style.paint("Do it", bold)+"    "+strings.Join(lines, "\n"+strings.Repeat(" ", margin)))
+	return fmt.Sprintf("%s unstick%s --cause=%s", a.Plugin, a.Of, name)
 }
 
 // doable reports whether a program can carry out a way out, and nothing dangerous comes of it.
@@ -326,6 +389,10 @@ func doable(way []*explain.Remedy) bool {
 
 // path names the objects from the one that was asked about to the cause.
 func (a *StuckAnswer) path(chain []explain.Link) {
+	if a.Wide {
+		a.chain(chain)
+		return
+	}
 	if len(chain) < 2 {
 		return
 	}
@@ -366,71 +433,6 @@ func chainOf(c *explain.Cause, report *explain.Report) (longest []explain.Link, 
 	return longest, held
 }
 
-// overview writes the causes of several objects, or the several of one: a line each, and the next step of the first.
-func (a *StuckAnswer) overview(report *explain.Report) {
-	if len(report.Objects) == 1 {
-		o := report.Objects[0]
-		a.object(&o)
-	} else {
-		a.counts(report)
-	}
-	shown, folds := fold(report)
-	number := map[*explain.Cause]int{}
-	for i, c := range report.Causes {
-		number[c] = i + 1
-	}
-	if len(shown) > 0 {
-		fmt.Fprintln(a.out)
-	}
-	for i, c := range shown {
-		if i == mostCauses {
-			fmt.Fprintf(a.out, "%d more: -o wide names them\n", len(shown)-i)
-			break
-		}
-		a.row(number[c], c, len(shown) <= fewCauses)
-	}
-	for _, f := range folds {
-		a.Style.flow(a.out, fmt.Sprintf("%d more like %d: %s", len(f.more), number[shown[f.like]], names(f.more)), 0, "   ")
-	}
-	if len(shown) > 0 {
-		fmt.Fprintln(a.out)
-		a.next(fmt.Sprintf("Next (%d)", number[shown[0]]), nextOf(shown[0]), "")
-		if i := slices.IndexFunc(shown, func(c *explain.Cause) bool {
-			return c.Verdict == explain.Stuck && slices.ContainsFunc(c.Ways(), doable)
-		}); i >= 0 {
-			a.offer(shown[i], report)
-		}
-		a.more("one cause: --cause N; evidence and all ways out: -o wide")
-	}
-	if len(report.Objects) > 1 {
-		(&StuckText{Style: a.Style, Now: a.Now, out: a.out}).others(report)
-	}
-}
-
-// row is a cause in the overview, with its way out if there is room for that.
-func (a *StuckAnswer) row(number int, c *explain.Cause, roomy bool) {
-	lead := fmt.Sprintf("%-2d ", number)
-	verdict := ""
-	if c.Verdict != explain.Stuck {
-		verdict = strings.ToLower(spoken[c.Verdict]) + ": "
-	}
-	text := lead + printable(verdict+holding(c)+": "+c.Summary.String())
-	if !roomy {
-		fmt.Fprintln(a.out, a.Style.cut(text))
-		return
-	}
-	a.Style.flow(a.out, text, 0, "   ")
-	if next := nextOf(c); next != nil {
-		fmt.Fprintln(a.out, a.Style.cut("   "+printable(next.Effect.String()+a.cost(next))))
-	}
-}
-
-// counts writes how many objects have which verdict.
-func (a *StuckAnswer) counts(report *explain.Report) {
-	parts := tally(report, a.Style, func(v explain.Verdict, n int) string { return fmt.Sprintf("%s %d", a.mark(v), n) })
-	fmt.Fprintf(a.out, "%s of %s, %s\n", strings.Join(parts, ", "), plural(len(report.Objects), "object"), plural(len(report.Causes), "cause"))
-}
-
 // StuckNames prints the objects that are stuck as kubectl's -o name does.
 func StuckNames(w io.Writer, report *explain.Report) error {
 	return ObjectNames(w, func(yield func(graph.Identity) bool) {
@@ -439,6 +441,16 @@ func StuckNames(w io.Writer, report *explain.Report) error {
 				return
 			}
 		}
+	})
+}
+
+// worded returns a text with objects named as users of kubectl do.
+func worded(t say.Text) string {
+	return t.With(func(arg any) any {
+		if id, is := arg.(graph.Identity); is {
+			return objectName(id)
+		}
+		return arg
 	})
 }
 

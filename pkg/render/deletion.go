@@ -115,7 +115,7 @@ func names(ids []graph.Identity) string {
 func firstNames(n int, id func(i int) graph.Identity) string {
 	var parts []string
 	for i := range min(n, maxNamed) {
-		parts = append(parts, id(i).String())
+		parts = append(parts, objectName(id(i)))
 	}
 	if more := n - maxNamed; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))

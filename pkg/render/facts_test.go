@@ -20,7 +20,7 @@ func TestEveryFactIsSomewhere(t *testing.T) {
 	explaintest.EachScenario(t, 1, func(t *testing.T, given string) {
 		w := explaintest.Parse(t, given)
 		report := w.Report(t, w.Graph(), true)
-		wide := stuckText(t, report)
+		wide := stuckWide(t, report)
 		encoded, err := json.Marshal(render.NewStuckReport(w.Graph().Snapshot(), report))
 		if err != nil {
 			t.Fatal(err)

@@ -26,10 +26,10 @@ func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next, aft
 	t.outcomes()
 	t.foreseen(u.Sight, u.Unread)
 	for i := range u.Open {
-		switch o := &u.Open[i]; o.Cause {
-		case uninstall.Refused, uninstall.HookExists, uninstall.HookLacks:
+		switch o := &u.Open[i]; {
+		case o.Fails():
 			t.row(cross, "FAILS", red, openSays(o))
-		case uninstall.Wanted:
+		case o.Cause == uninstall.Wanted:
 			t.row(cross, "BREAKS", red, openSays(o))
 		default:
 			t.row(question, "NOT KNOWN", yellow, openSays(o))

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/finalizer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
@@ -64,7 +65,7 @@ func (t *UnstickText) Plan(w io.Writer, l *unstick.Look, p *unstick.Plan) error 
 }
 
 func (t *UnstickText) choice(c *unstick.Choice) {
-	t.flow(fmt.Sprintf("%-2d ", c.Rank), holding(c.Cause)+": "+c.Cause.Summary.String())
+	t.flow(fmt.Sprintf("%-2d ", c.Rank), holding(c.Cause)+": "+worded(c.Cause.Summary))
 	if len(t.names) > 1 {
 		fmt.Fprintln(t.out, "   --cause="+t.names[c.Rank-1].String())
 	}
@@ -288,7 +289,7 @@ func purpose(w *unstick.Write) string {
 	if w.Op.Verb != remedy.Delete && !owners && len(w.Remedy.In) == 0 {
 		return ""
 	}
-	return ": " + w.Remedy.Effect.String()
+	return ": " + worded(w.Remedy.Effect)
 }
 
 func temporary(w *unstick.Write) string {
@@ -314,12 +315,12 @@ const dataUnread = "DATA might be lost, or other objects be freed as well: claim
 func notDone(c *unstick.Choice) string {
 	advice := ""
 	if c.Advice != nil {
-		advice = c.Advice.Effect.String()
+		advice = worded(c.Advice.Effect)
 	}
 	switch c.Reason {
 	case unstick.NotStuck:
 		text := unneeded[c.Cause.Verdict] + after("; first: ", advice)
-		if c.Cause.Verdict == explain.Unknown {
+		if c.Cause.Verdict == explain.Unknown && (c.Advice == nil || !asksAgain(c.Advice)) {
 			text += "; ask again in a minute"
 		}
 		return text
@@ -339,6 +340,12 @@ func notDone(c *unstick.Choice) string {
 		return "only a person can do this" + after(": ", advice)
 	}
 	return ""
+}
+
+// asksAgain reports whether a way out is to ask again.
+func asksAgain(r *explain.Remedy) bool {
+	at, _ := r.Effect.Find(finalizer.AskAgainIn)
+	return at >= 0
 }
 
 // unneeded says why nothing is done about a cause that does not block for certain.

@@ -88,7 +88,7 @@ func (t *UnstickText) unknown(report *explain.Report) {
 		}
 		why := "not enough could be read"
 		if len(o.Chain) > 0 && !o.Chain[0].Because.IsZero() {
-			why = o.Chain[0].Because.String()
+			why = worded(o.Chain[0].Because)
 		}
 		if !slices.Contains(said, why) {
 			said = append(said, why)

@@ -23,19 +23,26 @@ func ApplySet(w *World, parent *unstructured.Unstructured) *Plan {
 		Tool: "applyset", Order: "any order", Namespace: parent.GetNamespace(), Name: parent.GetName(), Policy: metav1.DeletePropagationBackground,
 		Marks: map[string]string{},
 	}
-	if id == "" {
+	setOf := func(name string) (set sets.Set[string], stated bool) {
+		text, stated := annotations["applyset.kubernetes.io/"+name]
+		return sets.New(strings.Split(strings.ReplaceAll(text, " ", ""), ",")...), stated
+	}
+	kinds, byKind := setOf("contains-group-kinds")
+	resources, byResource := setOf("contains-group-resources")
+	namespaces, _ := setOf("additional-namespaces")
+	namespaces.Insert(parent.GetNamespace(), "")
+	tool, _, _ := strings.Cut(annotations["applyset.kubernetes.io/tooling"], "/") // old snapshots do not hold it
+	if id == "" || tool != "" && tool != "kubectl" || !byKind && !byResource {
 		p.Halt = &Open{Cause: NoParent}
 		return p
 	}
-	kinds, resources := sets.New[string](), sets.New[string]()
-	for text, into := range map[string]sets.Set[string]{
-		annotations["applyset.kubernetes.io/contains-group-kinds"]: kinds, annotations["applyset.kubernetes.io/contains-group-resources"]: resources,
-	} {
-		for name := range strings.SplitSeq(text, ",") {
-			into.Insert(strings.TrimSpace(name))
+	for _, name := range sets.List(kinds) { // kubectl refuses all of it (parseKindAnnotation)
+		kind := schema.ParseGroupKind(name)
+		if f := w.find([]Item{kindOf(kind.Group, "", kind.Kind, "", "")})[0]; name != "" && f.state == unserved {
+			p.Halt = &Open{Cause: NoSuchKind, Item: f.Item}
+			return p
 		}
 	}
-	namespaces := sets.New(strings.Split(annotations["applyset.kubernetes.io/additional-namespaces"], ",")...).Insert(parent.GetNamespace(), "")
 	within := func(n graph.Node) bool {
 		r := n.Resource()
 		listed := kinds.Has(r.GroupVersionKind().GroupKind().String()) || resources.Has(r.GroupResource().String())

@@ -4,6 +4,7 @@ package uninstall
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,12 @@ func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	}
 	own := barrierOf(n.Identity())
 	all := w.find(inventory(delivery.Applications, o))
-	a := &application{p, o, w.whole(all)}
+	a := &application{p, o, w.whole(all), nil}
+	namespace, certain := w.argoNamespace(n, o)
+	projects := w.Evidence.Named(appProjects.GroupResource(), namespace, projectName(o))
+	for _, project := range projects {
+		a.project, _ = w.Evidence.Whole(project)
+	}
 	remote := a.remote()
 	if remote && !slices.ContainsFunc(a.live, a.tracks) {
 		p.Open, p.Barriers = append(p.Open, Open{Cause: Elsewhere, Detail: "spec.destination"}), []Barrier{own}
@@ -62,13 +68,17 @@ func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	}
 	a.waves(all)
 	p.Barriers = append(p.Barriers, own)
+	if a.project == nil && (len(projects) > 0 || !w.Graph.Snapshot().Covers(appProjects.GroupResource(), namespace, projectName(o))) {
+		p.Open = append(p.Open, Open{Cause: Unread, Item: kindOf(appProjects.Group, appProjects.Version, "AppProject", namespace, projectName(o))})
+		p.doubtAll(say.Of(projectUnread, projectName(o)))
+	}
 	if remote {
 		p.doubtAll(say.Of(onlyIfHere, evidence.Nested(o, "spec", "destination", "name")+evidence.Nested(o, "spec", "destination", "server")))
 	}
 	if slices.ContainsFunc(p.Open, func(open Open) bool { return open.Cause == Unconfirmed }) {
 		p.doubtAll(say.Of(notConfirmed))
 	}
-	if namespace, certain := w.argoNamespace(n, o); namespace != n.Namespace() && !certain {
+	if namespace != n.Namespace() && !certain {
 		p.doubtAll(say.Of(argoElsewhere, namespace))
 	}
 	return p
@@ -79,6 +89,8 @@ type application struct {
 	*Plan
 	object *unstructured.Unstructured
 	live   []*unstructured.Unstructured
+	// project is its AppProject, nil when that was not read.
+	project *unstructured.Unstructured
 }
 
 // remote reports whether an Application names another cluster than that in which it is; it may be the same one under another name.
@@ -106,8 +118,8 @@ func (a *application) hasFinalizer(name string) bool {
 	return slices.ContainsFunc(a.object.GetFinalizers(), func(f string) bool { before, _, _ := strings.Cut(f, "/"); return before == name })
 }
 
-// argoNamespace is the namespace of the application controller for an Application, and whether it is certain that it reconciles that: by its
-// status, or because it is the Application's own. Controllers are known by their usual name.
+// argoNamespace is the namespace of the application controller for an Application, and whether it is certain that it reconciles that
+// (isAppNamespaceAllowed): by its status, or because it is the Application's own. Controllers are known by their usual name.
 func (w *World) argoNamespace(n graph.Node, o *unstructured.Unstructured) (namespace string, certain bool) {
 	if namespace := evidence.Nested(o, "status", "controllerNamespace"); namespace != "" {
 		return namespace, true
@@ -205,6 +217,43 @@ func (a *application) question(f *found, live *unstructured.Unstructured) {
 	if says("Delete=false") { // of the object itself it was looked at before
 		a.Open = append(a.Open, Open{Cause: MayKeep, Item: f.Item})
 	}
+	if !a.permits(f) {
+		a.Open = append(a.Open, Open{Cause: MayKeep, Item: f.Item, Detail: say.Of(notPermitted, projectName(a.object)).String()})
+	}
+}
+
+// permits reports whether the AppProject permits a live object: Argo CD keeps what it does not (getPermittedAppLiveObjects, and
+// pkg/apis/application/v1alpha1/app_project_types.go, IsResourcePermitted), unless a global project does, of which a setting tells. So does another of
+// the names of clusters: any counts. Old snapshots have no spec.
+func (a *application) permits(f *found) bool {
+	if a.project == nil || a.project.Object["spec"] == nil {
+		return true
+	}
+	entries := func(name string) []any {
+		all, _, _ := unstructured.NestedSlice(a.project.Object, "spec", name)
+		return all
+	}
+	in := func(name string) bool {
+		return slices.ContainsFunc(entries(name), func(e any) bool {
+			return like(e, "kind", f.Kind) && like(e, "group", f.Group) && like(e, "name", f.Name)
+		})
+	}
+	if f.Namespace == "" {
+		return in("clusterResourceWhitelist") && !in("clusterResourceBlacklist")
+	}
+	permits := func(e any) bool { return like(e, "namespace", f.Namespace) }
+	denies := func(e any) bool { return !permits(e) && like(e, "namespace", "") }
+	_, limited, _ := unstructured.NestedSlice(a.project.Object, "spec", "namespaceResourceWhitelist")
+	return (!limited || in("namespaceResourceWhitelist")) && !in("namespaceResourceBlacklist") &&
+		slices.ContainsFunc(entries("destinations"), permits) && !slices.ContainsFunc(entries("destinations"), denies)
+}
+
+// like reports whether a text is as a field of an entry has it. Few have names. Only what is denied, of what a text is not, is like an empty one.
+func like(entry any, name, text string) bool {
+	fields, _ := entry.(map[string]any)
+	pattern, not := strings.CutPrefix(evidence.Text(fields[name]), "!")
+	is, err := path.Match(pattern, text)
+	return (is || err != nil || strings.Contains(pattern, "{") || name == "name" && pattern == "") != not
 }
 
 // hasOption reports whether an annotation lists an option (argo-cd/v3/gitops-engine, pkg/sync/resource/annotations.go, HasAnnotationOption).

@@ -21,7 +21,10 @@ func (p *Plan) First(s *foresight.Sight) []graph.Identity {
 		return nil
 	}
 	certain := p.certain(s)
-	return s.Saved(func(id graph.Identity) bool { return !p.notFirst(id, certain).IsZero() })
+	return s.Saved(func(id graph.Identity) (graph.Identity, bool) {
+		id = p.maker(id, certain)
+		return id, p.notFirst(id, certain).IsZero()
+	})
 }
 
 // WhyNotFirst says why nothing had better be deleted before the tool begins, although something gets stuck.
@@ -33,7 +36,7 @@ func (p *Plan) WhyNotFirst(s *foresight.Sight) say.Text {
 		return say.Of(noEarlier)
 	}
 	certain, ofKubernetes := p.certain(s), say.Text{}
-	for _, id := range s.Saved(func(graph.Identity) bool { return false }) {
+	for _, id := range s.Saved(func(id graph.Identity) (graph.Identity, bool) { return p.maker(id, certain), true }) {
 		why := p.notFirst(id, certain)
 		if why.IsZero() || graph.BuiltinGroup(id.Resource.Group) {
 			ofKubernetes = why
@@ -53,20 +56,40 @@ func (p *Plan) WhyNotFirst(s *foresight.Sight) say.Text {
 	return say.Of(noEarlier)
 }
 
-// notFirst is why one of the objects that would be saved is not deleted before the tool begins, zero when it is. The deletion of a tool's own object
-// deletes more than that: it is the uninstallation, or another one. The controllers of Kubernetes' own types may let them go only after the object
+// maker is what goes by the plan and has made an object, or its maker, and so on, the first of all: as long as that is there, its controller makes again
+// what is deleted. It is the object itself when nothing has made it, or nothing of the plan.
+func (p *Plan) maker(id graph.Identity, certain graph.Set) graph.Identity {
+	for _, maker := range makers(p.graph, id) {
+		n, known := p.graph.Node(maker.UID)
+		if !known || n.BeingDeleted() || !certain.Has(n) && len(p.in(maker.UID)) == 0 {
+			break
+		}
+		id = maker
+	}
+	return id
+}
+
+// notFirst is why one of the objects that would be saved is not deleted before the tool begins, zero when it is. What goes with it counts: the deletion of
+// a tool's own object deletes more than that: it is the uninstallation, or another one. The controllers of Kubernetes' own types may let them go only after the object
 // for which they are there, as Actions Runner Controller does with RoleBindings, Secrets and accounts
 // (github.com/actions/actions-runner-controller/controllers/actions.github.com/autoscalingrunnerset_controller.go).
 func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
 	n, known := p.graph.Node(id.UID)
+	if !known {
+		return say.Of(notCertain, id)
+	}
+	for _, n := range graph.Descendants(n).Sorted() {
+		switch with := n.Identity(); {
+		case with.UID == p.Own.UID:
+			return say.Of(isUninstallation, id)
+		case controlled(n.Resource().GroupResource()) != nil:
+			return say.Of(deletesMore, with, argument(with))
+		case slices.ContainsFunc(p.wanted, func(stays wanted) bool { return stays.object.UID == with.UID }):
+			return say.Of(isToStay, with)
+		}
+	}
 	switch {
-	case p.owners[id.UID]:
-		return say.Of(isUninstallation, id)
-	case controlled(id.Resource.GroupResource()) != nil:
-		return say.Of(deletesMore, id, argument(id))
-	case slices.ContainsFunc(p.wanted, func(stays wanted) bool { return stays.object.UID == id.UID }):
-		return say.Of(isToStay, id)
-	case !known || !certain.Has(n):
+	case !certain.Has(n):
 		return say.Of(notCertain, id)
 	case graph.BuiltinGroup(id.Resource.Group):
 		return say.Of(kubernetesOwn, id)
@@ -77,12 +100,9 @@ func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
 // certain is what goes with what the tool certainly deletes, when it gets that far.
 func (p *Plan) certain(s *foresight.Sight) graph.Set {
 	var uids []types.UID
-	for _, b := range p.Barriers {
-		if b.By.UID != "" && s.Outlook(b.By.UID) != foresight.Expected {
-			continue
-		}
+	for i, b := range p.Barriers {
 		for _, id := range b.Objects {
-			if p.doubts[id.UID].IsZero() && p.openOf(id) == nil {
+			if p.unsure(i, s).Name == "" && p.doubts[id.UID].IsZero() && p.openOf(id) == nil {
 				uids = append(uids, id.UID)
 			}
 		}

@@ -100,7 +100,7 @@ func Helm(w *World, r *Release, version int) *Plan {
 	}
 	for i := range deleted {
 		if deleted[i].state == unserved || deleted[i].elsewhere { // none of them can be built (pkg/kube/client.go, Build)
-			p.Halt = &Open{Cause: NoSuchKind, Item: deleted[i].Item}
+			p.Halt = &Open{Cause: NoSuchKind, Item: deleted[i].Item, Detail: unlessCached}
 			return p
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -37,7 +36,7 @@ type hookRun struct {
 	live found
 	// before: what has its name is deleted before it is created. after: it is deleted when all hooks of the event have ended well. failed: it is deleted when it has failed.
 	before, after, failed bool
-	// made: it was created at an earlier event, and is there.
+	// made: its object was created at an earlier event, and is there.
 	made bool
 }
 
@@ -53,9 +52,10 @@ func listOf(text string) (all []string) {
 func runsOf(hooks []HelmHook, live []found) []hookRun {
 	var all []hookRun
 	for i, hook := range hooks {
-		policies, definition := listOf(hook.Annotations[hookPolicyAnnotation]), hook.Kind == "CustomResourceDefinition"
+		policy, stated := hook.Annotations[hookPolicyAnnotation] // an empty one is a policy, which does nothing
+		policies, definition := listOf(policy), hook.Kind == "CustomResourceDefinition"
 		has := func(policy string) bool { return !definition && slices.Contains(policies, policy) }
-		none := !definition && hook.Annotations[hookPolicyAnnotation] == ""
+		none := !definition && !stated
 		all = append(all, hookRun{HelmHook: hook, live: live[i], before: none || has("before-hook-creation"), after: has("hook-succeeded"), failed: has("hook-failed")})
 	}
 	weight := func(h *hookRun) int {
@@ -103,13 +103,16 @@ func (w *World) replaces(p *Plan, all []hookRun, event string, version int) *Ope
 		if !h.at(event) {
 			continue
 		}
-		there := h.live.state == present && !h.made
+		made := madeBy(all, i, event, h.live.Item.Identity())
+		there := h.live.state == present && !made
 		switch {
-		case h.made && !h.before && version == Helm3:
+		case made && !h.before && version == Helm3:
 			return &Open{Cause: HookExists, Item: h.live.Item, Detail: event}
-		case h.made:
+		case made:
 		case (h.live.state == unserved || h.live.elsewhere) && !programs:
-			return &Open{Cause: NoSuchKind, Item: h.live.Item}
+			return &Open{Cause: NoSuchKind, Item: h.live.Item, Detail: " (" + event + " hook)"}
+		case h.live.state == unnamed && (h.before || h.after || version == Helm4): // Helm deletes it, and Helm 4 applies it, by its name
+			return &Open{Cause: Generated, Item: h.live.Item, Detail: event + unnamedHook}
 		case h.live.state == unread:
 			p.Open = append(p.Open, Open{Cause: Unread, Item: h.live.Item})
 		case there && h.before:
@@ -124,19 +127,37 @@ func (w *World) replaces(p *Plan, all []hookRun, event string, version int) *Ope
 			p.keep(&h.live, Hook, "")
 			return &Open{Cause: HookExists, Item: h.live.Item, Detail: event}
 		}
-		lack := w.lacking(p, h, func(id graph.Identity) bool {
-			return madeBy(all, i, event, id)
-		})
-		lacks := lack != "" && !programs
-		if goes := h.after && !lacks || lacks && (h.failed || h.Kind != "Job"); !goes && !h.Passing && (version == Helm3 || h.before || !there) {
+		c := w.creation(p, h, event, func(id graph.Identity) bool { return madeBy(all, i, event, id) })
+		var fails *Open
+		if !programs {
+			fails = c.fails(version == Helm4 && !h.before && (there || made), removedAfter(all, event, h) || made && h.before)
+		}
+		certain := fails != nil && fails.Fails()
+		goes := !certain && removedAfter(all, event, h) || certain && (h.failed || c.unmade)
+		if !goes && !h.Passing && (version == Helm3 || h.before || !there) {
 			p.Kept = append(p.Kept, Kept{Object: h.live.Item.Identity(), Reason: HookMade})
 		}
-		if lacks {
-			return &Open{Cause: HookLacks, Item: h.live.Item, Detail: lack}
+		if certain {
+			return fails
 		}
-		h.made, programs = !h.after, programs || h.program()
+		if fails != nil {
+			p.Open = append(p.Open, *fails)
+		}
+		programs = programs || h.program()
+	}
+	for i := range all {
+		if h := &all[i]; h.at(event) {
+			h.made = !removedAfter(all, event, h)
+		}
 	}
 	return nil
+}
+
+// removedAfter reports whether the object of a hook is deleted after an event, by the policy of a hook that has made it.
+func removedAfter(all []hookRun, event string, h *hookRun) bool {
+	return slices.ContainsFunc(all, func(o hookRun) bool {
+		return o.at(event) && o.after && alike(o.live.Item.Identity(), h.live.Item.Identity())
+	})
 }
 
 // madeBy reports whether one of the hooks has made an object when the one with a number runs at an event: at an earlier event, or before it.
@@ -147,27 +168,4 @@ func madeBy(all []hookRun, number int, event string, id graph.Identity) bool {
 		}
 	}
 	return false
-}
-
-// lacking returns what a hook needs that certainly does not exist by then, or is being deleted, so that it or its pods cannot be created: its namespace, and the account
-// of its pods (plugin/pkg/admission/serviceaccount/admission.go). made says what hooks have made by then.
-func (w *World) lacking(p *Plan, h *hookRun, made func(graph.Identity) bool) string {
-	needs := []graph.Identity{}
-	if h.live.Namespace != "" {
-		needs = append(needs, evidence.Identity(evidence.Namespaces, "", h.live.Namespace))
-	}
-	if h.program() && h.Account != "" {
-		needs = append(needs, evidence.Identity(evidence.ServiceAccounts, h.live.Namespace, h.Account))
-	}
-	for _, id := range needs {
-		resource := id.Resource.GroupResource()
-		gone := w.Graph.Snapshot().Covers(resource, id.Namespace, id.Name)
-		for _, n := range w.Evidence.Named(resource, id.Namespace, id.Name) {
-			gone = n.BeingDeleted() || len(p.in(n.UID())) > 0 && (n.Resource().IsNamespace() || len(n.Finalizers()) == 0)
-		}
-		if gone && !made(id) {
-			return id.String()
-		}
-	}
-	return ""
 }

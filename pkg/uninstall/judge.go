@@ -54,6 +54,10 @@ func (j *judging) belongs(c *candidate) {
 		if now, has := c.whole.GetLabels()[key]; !has || now != value {
 			c.hold(Unlabelled, c.left.Detail, "")
 		}
+	case ByRelease:
+		if delivery.Release(c.whole) != c.left.Detail {
+			c.hold(Changed, "", "")
+		}
 	case ByService, ByClaimTemplate, ByHolder, ByManager:
 		j.back(c)
 		services, _ := servicesOf(c.whole)
@@ -187,7 +191,7 @@ func (j *judging) spare(c *candidate) {
 	if c.Changed {
 		c.hold(Changed, "", "")
 	}
-	if c.left.By == "" {
+	if c.left.By == "" || keepMark(c.whole) != "" {
 		c.hold(ByTool, "", "")
 	}
 }

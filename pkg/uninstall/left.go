@@ -27,6 +27,8 @@ type Belonging string
 const (
 	// ByLabel: it bears a label of the tool. Detail is that label.
 	ByLabel Belonging = "Label"
+	// ByRelease: its annotations name the release, which is Detail, and the latest revision does not have it.
+	ByRelease Belonging = "Release"
 	// ByService: it calls a service that is deleted, which is Detail.
 	ByService Belonging = "Service"
 	// ByGroup: its API group, which is Detail, is that of definitions of the same release.
@@ -298,8 +300,9 @@ func (l *leftovers) leases() {
 }
 
 // labelled are what bears a mark of the tool, in the namespaces of what goes or in none, and is owned by nothing and derived from nothing. An object
-// that says that it is of another release of Helm is not meant.
+// that says that it is of another release of Helm is not meant. What an upgrade that failed has not deleted may only have the annotations of Helm.
 func (l *leftovers) labelled() {
+	var released []graph.Node
 	for n := range l.Graph.Nodes() {
 		if n.Virtual() || n.HasOwners() || derived.Has(n.Resource().GroupResource()) || n.Namespace() != "" && !l.namespaces.Has(n.Namespace()) {
 			continue
@@ -310,6 +313,15 @@ func (l *leftovers) labelled() {
 				continue
 			}
 			l.add(n.Identity(), ByLabel, key+"="+labels[key])
+		}
+		_, other := labels["app.kubernetes.io/instance"]
+		if l.plan.Tool == "helm" && labels["app.kubernetes.io/managed-by"] == "Helm" && !other && !l.going[n.UID()] {
+			released = append(released, n)
+		}
+	}
+	for n, o := range wholes(l.Evidence, released) {
+		if release := delivery.Release(o); release == l.plan.Namespace+"/"+l.plan.Name {
+			l.add(n.Identity(), ByRelease, release)
 		}
 	}
 }
@@ -358,14 +370,14 @@ func (l *leftovers) emptied() {
 
 // everywhere reports whether an object is one that Kubernetes puts into every namespace, or a record of the release itself.
 func (l *leftovers) everywhere(n graph.Node) bool {
-	record := n.Resource().GroupResource() == schema.GroupResource{Resource: "secrets"} && strings.HasPrefix(n.Name(), "sh.helm.release.v1."+l.plan.Name+".v")
+	record := n.Resource().GroupResource() == evidence.Secrets.GroupResource() && Latest(l.plan.Name, []string{n.Name()}) != ""
 	return record || everywhere(n)
 }
 
 // everywhere reports whether an object is one that Kubernetes puts into every namespace.
 func everywhere(n graph.Node) bool {
 	switch id := n.Identity(); id.Resource.GroupResource() {
-	case schema.GroupResource{Resource: "configmaps"}:
+	case evidence.ConfigMaps.GroupResource():
 		return id.Name == "kube-root-ca.crt"
 	case evidence.ServiceAccounts.GroupResource():
 		return id.Name == "default"

@@ -26,7 +26,7 @@ const mostRead = 200
 var workloads = []schema.GroupResource{{Group: "apps", Resource: "deployments"}, {Group: "apps", Resource: "statefulsets"}, {Group: "apps", Resource: "daemonsets"}}
 
 // data are the types of which a program may write an object that it did not make, and of which what it writes is its own all the same.
-var data = []schema.GroupResource{{Resource: "secrets"}, {Resource: "configmaps"}, evidence.Leases.GroupResource()}
+var data = []schema.GroupResource{evidence.Secrets.GroupResource(), evidence.ConfigMaps.GroupResource(), evidence.Leases.GroupResource()}
 
 // madeTypes are those of what programs make for themselves.
 var madeTypes = slices.Concat(data, workloads, []schema.GroupResource{

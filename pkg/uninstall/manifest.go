@@ -12,10 +12,13 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/mention"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -30,8 +33,12 @@ type Item struct {
 	Annotations map[string]string
 	// Passing: Kubernetes deletes it when it has finished.
 	Passing bool
-	// Account is that of the pods of a Job, or of a Pod, empty for the usual one.
-	Account string
+	// Needs are objects without which the pods of a Job, or a Pod, are not created, or do not start, by name: those that have a namespace are in its own.
+	// PodLabels are those of the pods of a Job.
+	Needs     []graph.Identity
+	PodLabels map[string]string
+	// Finalizers are those with which it is created.
+	Finalizers []string
 }
 
 // Identity names the object, which need not exist.
@@ -50,20 +57,27 @@ type document struct {
 		Namespace    string            `json:"namespace"`
 		Labels       map[string]string `json:"labels"`
 		Annotations  map[string]string `json:"annotations"`
+		Finalizers   []string          `json:"finalizers"`
 	} `json:"metadata"`
 	Spec  json.RawMessage `json:"spec"`
 	Items []document      `json:"items"`
 }
 
-// podSpec is what is needed of the spec of a Job or a Pod.
-type podSpec struct {
-	TTL      *int   `json:"ttlSecondsAfterFinished"`
-	Account  string `json:"serviceAccountName"`
-	Template struct {
-		Spec struct {
-			Account string `json:"serviceAccountName"`
-		} `json:"spec"`
-	} `json:"template"`
+// needed are the types of what a pod needs, by the kinds that its fields say.
+var needed = map[string]schema.GroupVersionResource{
+	"ServiceAccount": evidence.ServiceAccounts, "ConfigMap": evidence.ConfigMaps, "Secret": evidence.Secrets, "Claim": evidence.Claims,
+	"PriorityClass": evidence.PriorityClasses, "RuntimeClass": evidence.RuntimeClasses,
+}
+
+// podNeeds returns what the spec of a pod names that the pod needs.
+func podNeeds(spec map[string]any) (needs []graph.Identity) {
+	var reader mention.Reader
+	for n := range reader.In(&unstructured.Unstructured{Object: map[string]any{"spec": spec}}) {
+		if resource, is := needed[n.Kind]; is && !n.Optional {
+			needs = append(needs, evidence.Identity(resource, "", n.Text))
+		}
+	}
+	return needs
 }
 
 // anyName is at the end of the name of an item of which the manifest has only the beginning, or nothing.
@@ -107,10 +121,16 @@ func (d *document) items(of *document) []Item {
 	item := Item{
 		GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind), Document: of.Kind, Annotations: of.Metadata.Annotations,
 		Namespace: d.Metadata.Namespace, Name: cmp.Or(d.Metadata.Name, d.Metadata.GenerateName+anyName), Labels: d.Metadata.Labels,
+		Finalizers: d.Metadata.Finalizers,
 	}
-	var spec podSpec
+	var spec map[string]any
 	if runs := d.Kind == "Job" || d.Kind == "Pod"; runs && json.Unmarshal(d.Spec, &spec) == nil {
-		item.Passing, item.Account = spec.TTL != nil, cmp.Or(spec.Account, spec.Template.Spec.Account)
+		item.Passing = spec["ttlSecondsAfterFinished"] != nil
+		if d.Kind == "Job" {
+			item.PodLabels, _, _ = unstructured.NestedStringMap(spec, "template", "metadata", "labels")
+			spec, _, _ = unstructured.NestedMap(spec, "template", "spec")
+		}
+		item.Needs = podNeeds(spec)
 	}
 	return []Item{item}
 }

@@ -76,60 +76,79 @@ func (f *following) own() (graph.Node, *unstructured.Unstructured) {
 	if !known || f.plan.Own.UID == "" {
 		return n, nil
 	}
-	o, err := f.Evidence.Whole(n)
-	if err != nil {
-		return n, nil
-	}
+	o, _ := f.Evidence.Whole(n)
 	return n, o
 }
 
-// needs finds out what the controller of a delegate needs that goes by the plan, or does not exist, and what that means.
-func (f *following) needs(d *delegate) {
-	n := d.node
-	f.need(n, f.needed(n, d.object))
-	if n.Resource().GroupResource() == delivery.HelmReleases {
-		_, _, storage := HelmReleaseOf(d.object)
+// needs finds out what the controller of a tool's object needs that goes by the plan, or does not exist, and what that means. d is nil for the tool's own
+// object, of which by is empty.
+func (f *following) needs(n graph.Node, o *unstructured.Unstructured, by types.UID, d *delegate) {
+	f.need(n, f.needed(n, o))
+	if d != nil && n.Resource().GroupResource() == delivery.HelmReleases {
+		_, _, storage := HelmReleaseOf(o)
 		for _, namespace := range f.Evidence.Named(evidence.Namespaces.GroupResource(), "", storage) {
 			f.mayKeep(d, namespace)
 		}
 	}
-	name := accountOf(d.object)
-	if name == "" {
+	name := accountOf(o)
+	if name == "" || !acts(n, o) {
 		return
 	}
 	id, grants := evidence.Identity(evidence.ServiceAccounts, n.Namespace(), name), f.grants(n.Namespace(), name)
-	f.deprivesItself(n.UID(), n.UID(), id, grants)
+	f.deprivesItself(by, n.UID(), id, grants)
 	for _, account := range f.Evidence.Named(evidence.ServiceAccounts.GroupResource(), n.Namespace(), name) {
-		if !f.mayKeep(d, account) { // with the account its deletion would end, sooner or later
-			f.lacksRights(n.UID(), n.UID(), id, grants)
+		if d != nil && f.mayKeep(d, account) { // with the account its deletion would end, sooner or later
+			continue
+		}
+		f.lacksRights(by, n.UID(), id, grants)
+		if d != nil {
 			f.need(n, slices.DeleteFunc(grants, func(need preview.Need) bool { return f.plan.deletes(n.UID(), need.Object.UID) }))
 		}
 	}
 }
 
 // needed is what the controller of a tool's object needs for it besides an account: for an Application its AppProject
-// (github.com/argoproj/argo-cd/v3/controller/appcontroller.go, finalizeApplicationDeletion: getAppProj), and for a Kustomization the Secret by which it
+// (github.com/argoproj/argo-cd/v3/controller/appcontroller.go, finalizeApplicationDeletion: getAppProj), and for a Kustomization the Secret or ConfigMap by which it
 // reaches its cluster (kustomization_controller.go, finalize), but neither its source nor the Secret of its spec.decryption. Without such a Secret
 // helm-controller uninstalls nothing, and ends (reconcileReleaseDeletion).
 func (f *following) needed(n graph.Node, o *unstructured.Unstructured) []preview.Need {
-	secret := evidence.Nested(o, "spec", "kubeConfig", "secretRef", "name")
+	secret, settings := evidence.Nested(o, "spec", "kubeConfig", "secretRef", "name"), evidence.Nested(o, "spec", "kubeConfig", "configMapRef", "name")
 	switch resource := n.Resource().GroupResource(); {
-	case len(n.Finalizers()) == 0:
+	case !acts(n, o), f.noAccount(0, n, o) != "": // without its account it does nothing either
 		return nil
 	case resource == delivery.Applications:
 		return f.project(n, o)
 	case resource == delivery.Kustomizations && secret != "":
-		return f.necessary(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "Secret", n.Namespace(), secret)
+		return f.necessary(evidence.Secrets, "Secret", n.Namespace(), secret)
+	case resource == delivery.Kustomizations && settings != "":
+		return f.necessary(evidence.ConfigMaps, "ConfigMap", n.Namespace(), settings)
 	}
 	return nil
+}
+
+// acts reports whether the controller of a tool's object does anything for its deletion but remove its finalizer, for which it needs nothing.
+func acts(n graph.Node, o *unstructured.Unstructured) bool {
+	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
+	switch n.Resource().GroupResource() {
+	case delivery.Kustomizations:
+		return keepsInventory(o) == "" && len(inventory(delivery.Kustomizations, o)) > 0
+	case delivery.HelmReleases:
+		return !suspended && installed(o)
+	}
+	return len(n.Finalizers()) > 0
+}
+
+var appProjects = schema.GroupVersionResource{Group: delivery.Applications.Group, Version: "v1alpha1", Resource: "appprojects"}
+
+func projectName(app *unstructured.Unstructured) string {
+	return cmp.Or(evidence.Nested(app, "spec", "project"), "default")
 }
 
 // project is the AppProject of an Application, which is in the namespace of the controller. One with a finalizer is there until no Application
 // names it (finalizeProjectDeletion).
 func (f *following) project(n graph.Node, o *unstructured.Unstructured) []preview.Need {
 	namespace, certain := f.argoNamespace(n, o)
-	name := cmp.Or(evidence.Nested(o, "spec", "project"), "default")
-	needs := f.necessary(schema.GroupVersionResource{Group: delivery.Applications.Group, Version: "v1alpha1", Resource: "appprojects"}, "AppProject", namespace, name)
+	needs := f.necessary(appProjects, "AppProject", namespace, projectName(o))
 	needs = slices.DeleteFunc(needs, func(need preview.Need) bool {
 		project, exists := f.Graph.Node(need.Object.UID)
 		guarded := exists && !need.Absent && len(project.Finalizers()) > 0
@@ -158,25 +177,10 @@ func (f *following) necessary(resource schema.GroupVersionResource, kind, namesp
 	return needs
 }
 
-// ownNeeds looks at what the controller of the tool's own object needs, and at the account as which Flux deletes what that has deployed.
-func (f *following) ownNeeds() {
-	own, o := f.own()
-	if o == nil {
-		return
-	}
-	f.need(own, f.needed(own, o))
-	if accountOf(o) == "" {
-		return
-	}
-	account, grants := evidence.Identity(evidence.ServiceAccounts, own.Namespace(), accountOf(o)), f.grants(own.Namespace(), accountOf(o))
-	f.deprivesItself("", own.UID(), account, grants)
-	f.lacksRights("", own.UID(), account, grants)
-}
-
 // lacksRights looks for an account to which no binding gives rights: the controllers try again for ever then. The rights may be those of all
 // accounts, so it is not certain. by is as in Barrier.
 func (f *following) lacksRights(by, own types.UID, account graph.Identity, grants []preview.Need) {
-	if len(grants) > 0 || len(f.Evidence.Named(evidence.ServiceAccounts.GroupResource(), account.Namespace, account.Name)) == 0 || !f.bindingsRead() {
+	if len(grants) > 0 || !f.bindingsRead() {
 		return
 	}
 	for _, b := range f.plan.Barriers {
@@ -339,13 +343,13 @@ func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 		}
 	}
 	for i := range p.Barriers {
-		b := &p.Barriers[i]
-		if s == nil || b.By.UID == "" || s.Outlook(b.By.UID) == foresight.Expected {
+		unsure := p.unsure(i, s)
+		if unsure.Name == "" {
 			continue
 		}
-		for _, id := range b.Objects {
+		for _, id := range p.Barriers[i].Objects {
 			if o := by[id.UID]; o != nil && o.Result == gc.Deleted && len(p.in(id.UID)) == 1 {
-				o.Result, o.Reason = gc.Unknown, say.Of(onlyWithDelegate, b.By)
+				o.Result, o.Reason = gc.Unknown, say.Of(onlyWithDelegate, unsure)
 			}
 		}
 	}
@@ -353,6 +357,19 @@ func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 	for again := true; again; {
 		again = p.await(by)
 	}
+}
+
+// unsure is the tool's object by whose deletion a barrier is, if that might get stuck: a delegate, or the plan's own where it is not known whether any
+// controller acts on it.
+func (p *Plan) unsure(barrier int, s *foresight.Sight) graph.Identity {
+	switch by := p.Barriers[barrier].By; {
+	case s == nil:
+	case by.UID != "" && s.Outlook(by.UID) != foresight.Expected:
+		return by
+	case by.UID == "" && s.Outlook(p.Own.UID) == foresight.Unclear:
+		return p.Own
+	}
+	return graph.Identity{}
 }
 
 // tried has a tool's object stay as long as its controller may not delete something: that tries again for ever (kustomization_controller.go, finalize;

@@ -47,12 +47,6 @@ func (w *World) Follow(p *Plan) {
 	p.inTurn()
 	p.graph = w.Graph
 	f := &following{w, p, map[types.UID]bool{p.Own.UID: true}}
-	p.owners = map[types.UID]bool{}
-	if own, known := w.Graph.Node(p.Own.UID); known {
-		for n := range graph.Ancestors(own).All() {
-			p.owners[n.UID()] = true
-		}
-	}
 	f.ownWithoutAccount()
 	for at := 0; at < len(p.Barriers); at++ {
 		next := at + 1
@@ -61,9 +55,11 @@ func (w *World) Follow(p *Plan) {
 		}
 	}
 	for _, d := range p.delegates {
-		f.needs(d)
+		f.needs(d.node, d.object, d.node.UID(), d)
 	}
-	f.ownNeeds()
+	if own, o := f.own(); o != nil {
+		f.needs(own, o, "", nil)
+	}
 	p.keepNoTargets()
 	f.spared()
 }

@@ -15,14 +15,14 @@ import (
 )
 
 // olmOrder are the types of what olm-operator deletes by its labels while a ClusterServiceVersion has its finalizer, in this order
-// (operator-lifecycle-manager/pkg/controller/operators/olm/operator.go, processFinalizer), and olmAfter those of what it deletes when that is gone
+// (operator-lifecycle-manager/pkg/controller/operators/olm/operator.go, processFinalizer), and olmAfter those of what it deletes when that is gone: the latter are its copies
 // (handleClusterServiceVersionDeletion).
 var (
 	olmOrder = []schema.GroupResource{
 		evidence.ClusterRoleBindings.GroupResource(), {Group: evidence.ClusterRoleBindings.Group, Resource: "clusterroles"},
 		evidence.MutatingWebhooks.GroupResource(), evidence.ValidatingWebhooks.GroupResource(),
 	}
-	olmAfter = []schema.GroupResource{evidence.APIServices.GroupResource()}
+	olmAfter = []schema.GroupResource{evidence.APIServices.GroupResource(), delivery.ClusterServiceVersions}
 )
 
 // Subscription is what OLM's documentation has users do: they delete the Subscription, so that the operator is not installed again, and the
@@ -76,11 +76,13 @@ func ClusterServiceVersion(w *World, n graph.Node, o *unstructured.Unstructured)
 	if cleanup, _, _ := unstructured.NestedBool(o.Object, "spec", "cleanup", "enabled"); cleanup {
 		p.Open = append(p.Open, Open{Cause: CleansUp, Item: itemOf(n)})
 	}
-	of := delivery.Mark{Kind: "ClusterServiceVersion", Namespace: n.Namespace(), Name: n.Name()}
 	for _, resource := range slices.Concat(olmOrder, olmAfter) {
 		b := Barrier{}
 		for m := range w.Evidence.Instances(resource) {
-			if labels := m.Object().Labels; labels["olm.owner"] == of.Name && labels["olm.owner.namespace"] == of.Namespace && labels["olm.owner.kind"] == of.Kind {
+			labels := m.Object().Labels
+			owned := labels["olm.owner"] == n.Name() && labels["olm.owner.namespace"] == n.Namespace() && labels["olm.owner.kind"] == p.Deliverer
+			copied := m.Name() == n.Name() && m.Namespace() != n.Namespace() && labels["olm.copiedFrom"] == n.Namespace()
+			if owned || copied {
 				b.Kind, b.Objects = m.Resource().Kind, append(b.Objects, m.Identity())
 			}
 		}
@@ -89,20 +91,5 @@ func ClusterServiceVersion(w *World, n graph.Node, o *unstructured.Unstructured)
 			p.Barriers = append(p.Barriers, b)
 		}
 	}
-	p.copies(w, n)
 	return p
-}
-
-// copies are those of a ClusterServiceVersion in other namespaces, which olm-operator deletes when that is gone.
-func (p *Plan) copies(w *World, n graph.Node) {
-	b := Barrier{Kind: "ClusterServiceVersion"}
-	for m := range w.Evidence.Instances(delivery.ClusterServiceVersions) {
-		if m.Name() == n.Name() && m.Namespace() != n.Namespace() && m.Object().Labels["olm.copiedFrom"] == n.Namespace() {
-			b.Objects = append(b.Objects, m.Identity())
-		}
-	}
-	if len(b.Objects) > 0 {
-		slices.SortFunc(b.Objects, graph.Identity.Compare)
-		p.Barriers = append(p.Barriers, b)
-	}
 }

@@ -51,9 +51,8 @@ type Plan struct {
 
 	// delegates are what Follow found, and needs what their controllers need. doubts say why it is not known of what they delete whether they do.
 	delegates []*delegate
-	graph     *graph.Graph       // set by Follow
-	wanted    []wanted           // what is to stay
-	owners    map[types.UID]bool // the tool's own object, its owners, and theirs
+	graph     *graph.Graph // set by Follow
+	wanted    []wanted     // what is to stay
 	needs     map[types.UID][]preview.Need
 	doubts    map[types.UID]say.Text
 }
@@ -176,6 +175,11 @@ const (
 	HookExists Cause = "HookExists"
 	// HookLacks: what a hook needs, which is Detail, does not exist by then, so that it or its pods cannot be created.
 	HookLacks Cause = "HookLacks"
+	// HookDenied: a hook, or the pods of its Job, cannot be created, as Detail says. HookUnsure: before the deletion that is so, or it gets stuck, if what is not
+	// known is so; HookUnsureAfter: after it.
+	HookDenied      Cause = "HookDenied"
+	HookUnsure      Cause = "HookUnsure"
+	HookUnsureAfter Cause = "HookUnsureAfter"
 	// Unread: whether the object exists, or what it says of itself, could not be read.
 	Unread Cause = "Unread"
 	// NoSuchKind: the server has no such type, so that the tool cannot tell where the object is.
@@ -288,7 +292,7 @@ func (p *Plan) Stopped() bool {
 // Hook is the first that runs a program before the deletion, nil if there is none: it may bring about what else would not happen.
 func (p *Plan) Hook() *Open {
 	for i := range p.Open {
-		if cause := p.Open[i].Cause; cause == HookRuns || cause == HookRunsNested {
+		if cause := p.Open[i].Cause; cause == HookRuns || cause == HookRunsNested || cause == HookUnsure {
 			return &p.Open[i]
 		}
 	}

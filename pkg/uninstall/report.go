@@ -162,7 +162,12 @@ func (r *Report) Sticks() bool {
 
 // fails reports whether the tool fails for what is open, or whether that is not known because it could not be read.
 func (o *Open) fails() bool {
-	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookLacks || o.Cause == Unread || o.Cause == Nested
+	return o.Fails() || slices.Contains([]Cause{Unread, Nested, HookUnsure, HookUnsureAfter}, o.Cause)
+}
+
+// Fails reports whether the tool certainly reports a failure for what is open: for a kind or a name that is missing only if that is a hook's.
+func (o *Open) Fails() bool {
+	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookLacks || o.Cause == HookDenied || (o.Cause == Generated || o.Cause == NoSuchKind) && o.Detail != ""
 }
 
 // Asked reports whether what is said of an outcome is said as not known, too.

@@ -76,14 +76,7 @@ func (w *World) Over(s *Saved) error {
 	if s.Tool != "helm" {
 		return nil
 	}
-	secrets := schema.GroupResource{Resource: "secrets"}
-	records := map[string]graph.Node{}
-	var names []string
-	for _, n := range w.Evidence.Within(secrets, s.Namespace) {
-		records[n.Name()], names = n, append(names, n.Name())
-	}
-	if latest := Latest(s.Name, names); latest != "" {
-		n := records[latest]
+	for _, n := range w.Evidence.Named(evidence.Secrets.GroupResource(), s.Namespace, w.Record(s.Namespace, s.Name)) {
 		if status := n.Object().Labels["status"]; status != "uninstalled" { // pkg/storage/driver/secrets.go, newSecretsObject
 			return NotOverError{Object: n.Identity(), Status: cmp.Or(status, "unknown")}
 		}

@@ -94,7 +94,7 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 		for _, id := range p.First(sight) {
 			lines = append(lines, "first: "+id.String())
 		}
-		if len(p.First(sight)) == 0 && len(sight.Saved(func(graph.Identity) bool { return false })) > 0 {
+		if len(p.First(sight)) == 0 && len(sight.Saved(func(id graph.Identity) (graph.Identity, bool) { return id, true })) > 0 {
 			lines = append(lines, "not first: "+p.WhyNotFirst(sight).String())
 		}
 		for _, b := range sight.Breaks {

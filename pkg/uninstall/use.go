@@ -103,7 +103,7 @@ func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []
 		for _, u := range all {
 			// a volume names its claim; that is no use
 			if volume := r.GroupResource() == evidence.Volumes.GroupResource(); !volume || id.Resource.GroupResource() != evidence.Claims.GroupResource() {
-				found.add(id, u, w.makers(u.by))
+				found.add(id, u, makers(w.Graph, u.by))
 			}
 		}
 	}
@@ -133,9 +133,9 @@ func (u *users) add(of graph.Identity, by use, makers []graph.Identity) {
 const mostMakers = 8
 
 // makers are an object, the one whose controller has made it, and so on.
-func (w *World) makers(id graph.Identity) []graph.Identity {
+func makers(g *graph.Graph, id graph.Identity) []graph.Identity {
 	all := []graph.Identity{id}
-	n, known := w.Graph.Node(id.UID)
+	n, known := g.Node(id.UID)
 	for known && len(all) < mostMakers {
 		if n, known = makerOf(n); known {
 			all = append(all, n.Identity())
@@ -156,7 +156,7 @@ func makerOf(n graph.Node) (graph.Node, bool) {
 
 // madeBy is the UID of the first maker of an object, that of itself if it has none.
 func (w *World) madeBy(n graph.Node) types.UID {
-	makers := w.makers(n.Identity())
+	makers := makers(w.Graph, n.Identity())
 	return makers[len(makers)-1].UID
 }
 

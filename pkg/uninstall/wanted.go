@@ -4,13 +4,12 @@ package uninstall
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -41,8 +40,12 @@ func (f *following) spared() {
 	slices.SortFunc(nodes, graph.Node.Compare)
 	for n, o := range wholes(f.Evidence, nodes) {
 		known := slices.ContainsFunc(f.plan.wanted, func(stays wanted) bool { return stays.object.UID == n.UID() })
-		if m := f.another(o); m != nil && !known {
-			f.plan.wanted = append(f.plan.wanted, wanted{n.Identity(), belongsTo(m)})
+		why := keepMark(o)
+		if m := f.another(o); m != nil {
+			why = belongsTo(m)
+		}
+		if why != "" && !known {
+			f.plan.wanted = append(f.plan.wanted, wanted{n.Identity(), why})
 		}
 	}
 }
@@ -63,8 +66,16 @@ func (f *following) exists(m *delivery.Mark) bool {
 	if m.Kind != "Release" {
 		return m.Namespace == "" || len(f.Evidence.Named(m.Resource, m.Namespace, m.Name)) > 0 || !f.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
 	}
-	secrets := schema.GroupResource{Resource: "secrets"}
-	return !f.Graph.Snapshot().ListedIn(secrets, m.Namespace) || slices.ContainsFunc(f.Evidence.Within(secrets, m.Namespace), func(n graph.Node) bool {
-		return strings.HasPrefix(n.Name(), "sh.helm.release.v1."+m.Name+".v")
-	})
+	return !f.Graph.Snapshot().ListedIn(evidence.Secrets.GroupResource(), m.Namespace) || f.Record(m.Namespace, m.Name) != ""
+}
+
+// keepMark is a mark by which tools are told to keep an object, empty without one. One that the latest manifests do not have any more is kept by it, too.
+func keepMark(o *unstructured.Unstructured) string {
+	if hasOption(o, policyAnnotation, "keep") {
+		return policyAnnotation + ": keep"
+	}
+	if hasOption(o, syncOptions, "Delete=false") {
+		return syncOptions + ": Delete=false"
+	}
+	return markedOff(o)
 }

@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ import (
 const ruledBy say.Word = "%s has a rule about its objects, and whether another operator uses them is not known"
 
 // GoesFirst is why an object is deleted before the tool begins.
-const GoesFirst say.Word = "would get stuck later"
+const GoesFirst say.Word = "it, or what it controls, would get stuck later"
 
 // Why something is not deleted before the tool begins.
 const (
@@ -34,13 +35,35 @@ const (
 	noEarlier        say.Word = "nothing that is deleted earlier prevents this: repair first what these rows name"
 )
 
+// Why a hook fails, or might, and what of it is created then.
+const (
+	creationItself say.Word = "its creation"
+	creationOfPods say.Word = "the creation of its pods"
+	laterDeletion  say.Word = "its deletion after it has run"
+	hookRefused    say.Word = "%s must allow %s, but nothing answers at %s"
+	hookMayRefuse  say.Word = "%s might have to allow %s, and nothing answers at %s"
+	hookDenied     say.Word = "ValidatingAdmissionPolicy/%s denies %s"
+	hookJudged     say.Word = "ValidatingAdmissionPolicy/%s decides about %s, and what it says is not known"
+	hookOverQuota  say.Word = "%s is exhausted (%s)"
+	mayFail        say.Word = "; if the hook fails, so does Helm"
+	hookFinalizers say.Word = "it is created with finalizers (%s), and deleted later, which gets stuck unless a controller removes them"
+)
+
 // What Argo CD does, or does not, for a reason that is not read.
 const (
 	onlyIfHere    say.Word = "deleted only if Argo CD calls this cluster %s"
 	notConfirmed  say.Word = "not deleted before a user confirms the deletion of the Application (argocd.argoproj.io/deletion-approved)"
 	argoElsewhere say.Word = "might stay: Argo CD is in namespace %s, and reconciles Applications elsewhere only where application.namespaces allows it"
+	notPermitted  say.Word = "AppProject %s does not permit it: Argo CD keeps it, unless a global project permits it"
+	projectUnread say.Word = "Argo CD needs AppProject %s, which could not be read, and keeps what that does not permit"
 	projectFirst  say.Word = "Argo CD removes the finalizer of %s only when no Application names it"
 )
+
+// unlessCached is of Helm, which stores for six hours what types the server has (k8s.io/cli-runtime/pkg/genericclioptions/config_flags.go).
+const unlessCached = ", and deletes nothing; if its discovery cache still has the type, it deletes all else and reports success"
+
+// unnamedHook is why a hook fails, after its event.
+const unnamedHook = " hook: has a generateName, and Helm needs its name, so Helm fails"
 
 // Why an object is to stay.
 const inNewManifests = "the new manifests have it"
@@ -125,16 +148,20 @@ func (o *Open) Says() string {
 		return "pre-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and deletes nothing; delete it first, or use --no-hooks"
 	case HookLacks:
 		return "hook that needs " + o.Detail + ", which does not exist or is terminating by then: Helm fails, at the latest when its timeout is over"
+	case HookDenied:
+		return "hook: " + o.Detail + ", so Helm fails, at the latest when its timeout is over"
+	case HookUnsure, HookUnsureAfter:
+		return "hook: " + o.Detail
 	case Unread:
 		return "could not be read, so its existence and its outcome are not known"
 	case NoSuchKind:
-		return fmt.Sprintf("the API server has no %s in %s, so the tool cannot delete it", o.Item.Kind, o.Item.GroupVersion())
+		return fmt.Sprintf("the API server has no %s in %s, so the tool cannot delete it", o.Item.Kind, strings.TrimSuffix(o.Item.GroupVersion().String(), "/")) + o.Detail
 	case Generated:
-		return "has a generateName, so which objects were made of it is not known"
+		return cmp.Or(o.Detail, "has a generateName, so which objects were made of it is not known")
 	case Wanted:
 		return o.Detail + ", but it is deleted with something else that goes"
 	case NoParent:
-		return "it has no label applyset.kubernetes.io/id, so it is not the parent of an apply set"
+		return "by its label applyset.kubernetes.io/id or its annotations it is not the parent of an apply set of kubectl"
 	case Elsewhere:
 		return "what it has deployed is in the cluster of its " + o.Detail + ", of which nothing is said here"
 	case Nested:
@@ -144,7 +171,7 @@ func (o *Open) Says() string {
 	case Untracked:
 		return "does not have the usual annotation or label of the Application, so whether Argo CD deletes it depends on its settings"
 	case MayKeep:
-		return "syncOptions of the Application: Argo CD 3.4 and later keeps it"
+		return cmp.Or(o.Detail, "syncOptions of the Application: Argo CD 3.4 and later keeps it")
 	case Unconfirmed:
 		return "its deletion must be confirmed: Argo CD deletes nothing of the Application before"
 	case ReleaseStays:
@@ -172,6 +199,8 @@ func (l *Left) Says() string {
 	switch l.By {
 	case ByLabel:
 		return "label " + l.Detail
+	case ByRelease:
+		return "its annotations name the Helm release " + l.Detail
 	case ByService:
 		return "calls " + l.Detail + ", which is deleted"
 	case ByGroup:

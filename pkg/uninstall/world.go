@@ -35,6 +35,15 @@ func (w *World) release(namespace, name string) (*Release, error) {
 	return w.Release(namespace, name)
 }
 
+// Record names the latest record of a release, empty if none was listed.
+func (w *World) Record(namespace, release string) string {
+	var names []string
+	for _, n := range w.Evidence.Within(evidence.Secrets.GroupResource(), namespace) {
+		names = append(names, n.Name())
+	}
+	return Latest(release, names)
+}
+
 // VersionOf is the major version of the Helm that uninstalls a release.
 func (w *World) VersionOf(r *Release) int { return cmp.Or(w.HelmVersion, r.Version) }
 
@@ -54,7 +63,8 @@ type found struct {
 	Item
 	state state
 	node  graph.Node
-	// elsewhere: the server has the type, but not in the version of the manifest.
+	// resource is that of its kind, unless it is unserved or that was not read; elsewhere: the server has it, but not in the version of the manifest.
+	resource  graph.Resource
 	elsewhere bool
 }
 
@@ -91,6 +101,7 @@ func (w *World) find(items []Item) []found {
 			continue
 		}
 		resource := graph.ResourceOf(mapping)
+		f.resource = resource
 		switch {
 		case !resource.Namespaced:
 			f.Namespace = ""

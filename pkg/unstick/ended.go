@@ -3,7 +3,6 @@
 package unstick
 
 import (
-	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/ensuing"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -31,48 +31,93 @@ func shrunk(way []*explain.Remedy) sets.Set[string] {
 	return all.Delete("")
 }
 
-// findEnded finds out what goes with the pods that ways out end. What cannot be read is Unlisted.
-func (l *Look) findEnded(ctx context.Context, cluster evidence.Cluster) {
+// findEnded finds out what goes with the pods that ways out end, and what others delete once an object is freed, and then what these lead to. What
+// cannot be read is Unlisted.
+func (l *Look) findEnded(reader *evidence.Reader, f *ensuing.Finder) {
 	l.ended = map[types.UID][]graph.Node{}
+	var may graph.Fall
 	tainted := map[string]*remedy.Op{}
 	for _, c := range l.Report.Causes {
+		if c.Verdict != explain.Stuck {
+			continue
+		}
 		for i := range c.Remedies {
-			switch r := &c.Remedies[i]; {
-			case c.Verdict != explain.Stuck || !endsPods(r):
+			r := &c.Remedies[i]
+			switch {
+			case !endsPods(r):
 			case r.Operation.Verb == remedy.Taint:
 				tainted[r.Operation.Object.Name] = r.Operation
 			default:
-				l.ended[r.Operation.Object.UID] = slices.Concat(l.ofPods(r.Operation), l.scaledAway(ctx, cluster, r.Operation))
+				pods := l.podsOf(r.Operation.Object.UID)
+				may.Set.AddAll(graph.NewSet(pods...))
+				l.ended[r.Operation.Object.UID] = slices.Concat(ofPods(pods), l.scaledAway(reader, r.Operation))
+			}
+			if l.reaches([]*explain.Remedy{r}) {
+				may.Set.AddAll(graph.NewSet(f.Leaving()...))
 			}
 		}
+		may.Set.AddAll(graph.NewSet(l.frees(c, nil)...))
 	}
-	if len(tainted) > 0 {
-		l.findEvicted(ctx, cluster, tainted)
+	l.findEvicted(f, tainted)
+	for _, ended := range l.ended {
+		may.Set.AddAll(graph.NewSet(ended...))
+	}
+	var asked graph.Set
+	for before := -1; asked.Len() > before; {
+		before = asked.Len()
+		may.Spread()
+		fresh := slices.DeleteFunc(may.Set.Sorted(), func(n graph.Node) bool { return n.Virtual() || !asked.Add(n) })
+		effects, unread := f.After(fresh, graph.Set{})
+		for _, n := range unread {
+			l.unread(n.Identity())
+		}
+		for _, e := range effects {
+			l.ended[e.Of.UID()] = append(l.ended[e.Of.UID()], e.Nodes...)
+			may.Set.AddAll(graph.NewSet(e.Nodes...))
+		}
+		l.guards = map[*ensuing.Guard][]graph.Node{}
+		for _, g := range f.Guards(asked) {
+			l.guards[g] = f.Waiting(g)
+			may.Set.AddAll(graph.NewSet(l.guards[g]...))
+		}
 	}
 }
 
-// ofPods are the dependents of the pods of a workload that goes without them.
-func (l *Look) ofPods(op *remedy.Op) []graph.Node {
-	workload, known := l.Graph.Node(op.Object.UID)
-	if !known {
-		return nil // no claim that was read has it for an owner
+// unread notes that it is not known what ensues of an object.
+func (l *Look) unread(id graph.Identity) {
+	parts := l.dataIn(sets.New("", id.Namespace))
+	if id.Resource.GroupResource() == evidence.Nodes.GroupResource() {
+		parts = []graph.Part{{Resource: evidence.Pods.GroupResource()}}
 	}
-	below := graph.Fall{Set: graph.NewSet(workload)}
+	l.Unlisted = append(l.Unlisted, parts...)
+}
+
+// podsOf are the pods of a workload.
+func (l *Look) podsOf(workload types.UID) []graph.Node {
+	n, known := l.Graph.Node(workload)
+	if !known {
+		return nil // nothing that was read has it for an owner
+	}
+	below := graph.Fall{Set: graph.NewSet(n)}
 	below.Spread()
-	pods := slices.DeleteFunc(below.Set.Sorted(), func(n graph.Node) bool { return !n.Resource().IsPod() })
+	return slices.DeleteFunc(below.Set.Sorted(), func(n graph.Node) bool { return !n.Resource().IsPod() })
+}
+
+// ofPods are the dependents of pods.
+func ofPods(pods []graph.Node) []graph.Node {
 	after := graph.Fall{Set: graph.NewSet(pods...)}
 	after.Spread()
 	return slices.DeleteFunc(after.Set.Sorted(), func(n graph.Node) bool { return slices.Contains(pods, n) })
 }
 
 // scaledAway are the claims that a StatefulSet deletes when it is made smaller.
-func (l *Look) scaledAway(ctx context.Context, cluster evidence.Cluster, op *remedy.Op) []graph.Node {
+func (l *Look) scaledAway(reader *evidence.Reader, op *remedy.Op) []graph.Node {
 	if op.Verb != remedy.Scale || op.Object.Resource.GroupResource() != evidence.StatefulSets.GroupResource() {
 		return nil
 	}
-	set, err := cluster.Read(ctx, op.Object.Resource.GroupVersionResource, op.Object.Namespace, op.Object.Name)
+	set, err := reader.Get(op.Object.Resource.GroupVersionResource, op.Object.Namespace, op.Object.Name)
 	if err != nil {
-		l.Unlisted = append(l.Unlisted, claimsIn(sets.New("", op.Object.Namespace))...)
+		l.unread(op.Object)
 		return nil
 	}
 	var all []graph.Node
@@ -85,28 +130,23 @@ func (l *Look) scaledAway(ctx context.Context, cluster evidence.Cluster, op *rem
 	return all
 }
 
-// findEvicted finds out which pods taints have deleted that ways out put on nodes: those that do not tolerate it for good
+// findEvicted finds out which pods are deleted of nodes that ways out put taints on: those that do not tolerate it for good
 // (pkg/controller/tainteviction), and those that are being deleted already (pkg/controller/podgc, gcTerminating).
-func (l *Look) findEvicted(ctx context.Context, cluster evidence.Cluster, tainted map[string]*remedy.Op) {
-	unread := false
-	begin := func() {
-		unread = false
-		for _, op := range tainted {
-			delete(l.ended, op.Object.UID)
-		}
+func (l *Look) findEvicted(f *ensuing.Finder, tainted map[string]*remedy.Op) {
+	nodes, taints := map[string]*ensuing.OnNode{}, map[*ensuing.OnNode]remedy.NodeTaint{}
+	for name, op := range tainted {
+		nodes[name] = &ensuing.OnNode{}
+		taints[nodes[name]] = remedy.ParseTaint(op.Value)
 	}
-	err := evidence.EachPod(ctx, cluster, begin, func(pod *corev1.Pod) {
-		op := tainted[pod.Spec.NodeName]
-		if op == nil || pod.DeletionTimestamp == nil && tolerates(pod, remedy.ParseTaint(op.Value)) {
-			return
-		}
-		n, known := l.Graph.Node(pod.UID)
-		if unread = unread || !known; known {
-			l.ended[op.Object.UID] = append(l.ended[op.Object.UID], n)
-		}
+	f.EachPodOn(nodes, func(on *ensuing.OnNode, pod *corev1.Pod) bool {
+		return pod.DeletionTimestamp != nil || !tolerates(pod, taints[on])
 	})
-	if unread || err != nil {
-		l.Unlisted = append(l.Unlisted, graph.Part{Resource: evidence.Pods.GroupResource()})
+	for name, on := range nodes {
+		detached, err := f.DetachedFrom(name)
+		l.ended[tainted[name].Object.UID] = append(on.Pods, detached...)
+		if err != nil || on.Unread != nil || on.Unknown {
+			l.unread(tainted[name].Object)
+		}
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/ensuing"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -37,12 +39,18 @@ type Look struct {
 	Kubectl string
 	// falls are what goes with all that is being deleted, and may.
 	falls graph.Set
+	// with are all that is ended, and what goes with that.
+	with graph.Set
 	// leave are those of leaving.
 	leave []graph.Node
-	// live are the claims of which the data would be destroyed, and of which none is known to go.
+	// above finds what is above claims and snapshots.
+	above evidence.Above
+	// live are the claims and snapshots of which the data would be destroyed, and of which none is known to go.
 	live []graph.Node
-	// ended are what goes with the pods that a change of an object ends, by that, and the pods that a taint evicts.
+	// ended are what goes with the pods that a change of an object ends, by that, the pods that a taint evicts, and what others delete once it is freed.
 	ended map[types.UID][]graph.Node
+	// guards are those that deny nothing without something that may go, with what waits for them.
+	guards map[*ensuing.Guard][]graph.Node
 }
 
 // Stake is a volume with a reclaim policy that destroys its data: of a claim that is being deleted, is in a namespace that is, or is

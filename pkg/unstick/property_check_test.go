@@ -86,7 +86,7 @@ func (p *play) see() {
 			p.letGo(&v)
 		}
 		if v.Removed() {
-			p.removed[v.Before.GetUID()] = p.by
+			p.removed[v.Before.GetUID()], p.gone[v.Before.GetUID()] = p.by, p.seen
 		}
 	}
 }
@@ -212,7 +212,7 @@ func (p *play) checkCollected(s *send, v *testapi.Version) {
 	switch {
 	case s.client.shown == nil && !s.client.agreedWork[actionOfOp(s.op)]:
 		p.fail("%s does the collector's work on %s: nobody has agreed to %s", s.client.name, v.Object().GetName(), actionOfOp(s.op))
-	case s.client.shown != nil && !s.client.shown[uid] && s.op.Verb != remedy.Delete && p.meddled[uid] <= s.client.looked:
+	case s.client.shown != nil && !s.client.shown[uid] && s.op.Verb != remedy.Delete && p.meddled[uid] <= s.client.looked && !p.ownerChanged(v.Before, s.client.looked):
 		p.fail("%s writes to %s, of which its plan does not speak: %s", s.client.name, v.Object().GetName(), actionOfOp(s.op))
 	case s.client.targets[uid] && s.op.Verb == remedy.Delete:
 		return
@@ -239,11 +239,16 @@ func (p *play) checkCollected(s *send, v *testapi.Version) {
 	}
 }
 
+// ownerChanged reports whether an owner of the object has gone since, or others have changed it: what that leads to is the collector's work as well.
+func (p *play) ownerChanged(o *unstructured.Unstructured, since int) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return max(p.gone[ref.UID], p.meddled[ref.UID]) > since })
+}
+
 // destroyed checks that data which is destroyed because of one of our changes was named, or nobody could know.
 func (p *play) destroyed(v *testapi.Version) {
 	volume, by := v.Before, p.by
 	p.trace("  destroyed: %s", volume.GetName())
-	if by == nil || by.client.named[volume.GetUID()] {
+	if by == nil || slices.ContainsFunc(p.clients, func(c *client) bool { return c.named[volume.GetUID()] }) { // who deleted it was told
 		return
 	}
 	claim := types.UID(text(volume, "spec", "claimRef", "uid"))

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -103,6 +104,7 @@ type play struct {
 	removed    map[types.UID]*send
 	meddled    map[types.UID]int // when others changed an object last
 	deleted    map[types.UID]int // and when they were deleted
+	gone       map[types.UID]int // and removed
 	lines      []string
 	violations []string
 }
@@ -116,7 +118,7 @@ type late struct {
 func newPlay(s *script, base string) *play {
 	p := &play{
 		script: s, server: s.World.server(), base: base, counts: map[string]int{}, full: map[string]int{}, sent: map[*remedy.Op]*send{},
-		ledgers: map[types.UID]*ledger{}, removed: map[types.UID]*send{}, meddled: map[types.UID]int{}, deleted: map[types.UID]int{},
+		ledgers: map[types.UID]*ledger{}, removed: map[types.UID]*send{}, meddled: map[types.UID]int{}, deleted: map[types.UID]int{}, gone: map[types.UID]int{},
 	}
 	p.begun = len(p.server.History(0))
 	p.seen = p.begun
@@ -166,8 +168,11 @@ func (p *play) lateness(n int) int {
 	return -1
 }
 
-// apply makes a change on the server.
+// apply makes a change on the server, unless a guard denies it.
 func (p *play) apply(op *remedy.Op) error {
+	if op.Object.Namespace == "s" && len(guards(p.server)) > 0 {
+		return apierrors.NewForbidden(op.Object.Resource.GroupResource(), op.Object.Name, errors.New("denied"))
+	}
 	seen := len(p.server.History(0))
 	err := p.server.Apply(op)
 	p.attempts = append(p.attempts, attempt{op, seen, err})

@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/ensuing"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -33,35 +35,52 @@ func (l *Look) reaches(way []*explain.Remedy) bool {
 
 // Parts are what of the cluster the ways out affect, or may: claims whose data goes, and what waits for the same.
 func (l *Look) Parts() []graph.Part {
-	parts := sets.New(claimsIn(l.places())...)
+	parts := sets.New(l.dataIn(l.places())...)
 	for _, c := range l.Report.Causes {
 		for i := range c.Remedies {
-			if way := []*explain.Remedy{&c.Remedies[i]}; c.Verdict == explain.Stuck && l.reaches(way) {
-				parts.Insert(l.partsOf(c, way)...)
+			if c.Verdict == explain.Stuck {
+				parts.Insert(l.partsOf(c, []*explain.Remedy{&c.Remedies[i]})...)
 			}
 		}
 	}
 	return slices.SortedFunc(maps.Keys(parts), func(a, b graph.Part) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 }
 
-func claimsIn(places sets.Set[string]) []graph.Part {
+// dataIn are the claims in namespaces, and the snapshots of volumes where the server has them.
+func (l *Look) dataIn(places sets.Set[string]) []graph.Part {
 	var parts []graph.Part
 	for place := range places {
 		parts = append(parts, graph.Part{Resource: evidence.Claims.GroupResource(), Namespace: place})
+		for _, r := range l.Graph.Snapshot().Types {
+			if of := r.GroupResource(); of != evidence.Claims.GroupResource() && evidence.KeepsData(of) {
+				parts = append(parts, graph.Part{Resource: r.GroupResource(), Namespace: place})
+			}
+		}
 	}
 	return parts
 }
 
 // partsOf are those of a way out of a cause. What waits for the same may be of any type.
 func (l *Look) partsOf(c *explain.Cause, way []*explain.Remedy) []graph.Part {
-	if !l.reaches(way) {
-		return claimsIn(l.placesOf(c).Union(shrunk(way)))
+	after, places := graph.Fall{Set: graph.NewSet(l.frees(c, way)...)}, l.placesOf(c)
+	after.Spread()
+	evicts := slices.ContainsFunc(way, func(r *explain.Remedy) bool { return r.Operation != nil && r.Operation.Verb == remedy.Taint }) ||
+		slices.ContainsFunc(after.Set.Sorted(), func(n graph.Node) bool { return n.Resource().GroupResource() == evidence.Nodes.GroupResource() })
+	reaches, types := l.reaches(way), sets.Set[schema.GroupResource](nil)
+	if !reaches && !evicts {
+		parts := l.dataIn(places.Union(shrunk(way)))
+		if places.Has("") { // what is in no namespace may own nodes
+			parts = append(parts, graph.Part{Resource: evidence.Nodes.GroupResource()})
+		}
+		return parts
 	}
-	parts, types := claimsIn(sets.New("")), l.waiting(c).types
+	if reaches {
+		types = l.waiting(c).types
+	}
+	parts := l.dataIn(sets.New(""))
 	for t := range types {
 		parts = append(parts, graph.Part{Resource: t})
 	}
-	evicts := slices.ContainsFunc(way, func(r *explain.Remedy) bool { return r.Operation != nil && r.Operation.Verb == remedy.Taint })
 	if evicts {
 		parts = append(parts, graph.Part{Resource: evidence.Pods.GroupResource()})
 	}
@@ -139,33 +158,14 @@ func ofControlPlane(finalizer string) bool {
 
 // leaving are the objects that are being deleted, or are in a namespace that is, and those that the garbage collector deletes.
 func (l *Look) leaving() []graph.Node {
-	if l.leave != nil {
-		return l.leave
+	if l.leave == nil {
+		l.leave = append([]graph.Node{}, graph.Leaving(l.Graph)...)
 	}
-	ending := l.ending()
-	l.leave = []graph.Node{}
-	for n := range l.Graph.Nodes() {
-		if with, _ := ending(n.Namespace()); !n.Virtual() && (with || n.BeingDeleted() || garbage(n)) {
-			l.leave = append(l.leave, n)
-		}
-	}
-	slices.SortFunc(l.leave, graph.Node.Compare)
 	return l.leave
 }
 
-// garbage reports whether an object has owners, all of which are gone or wait for their dependents.
-func garbage(n graph.Node) bool {
-	owned := false
-	for _, ref := range n.Owners() {
-		if owned = true; ref.State != graph.Dangling && ref.State != graph.WaitingForDependentsDeletion {
-			return false
-		}
-	}
-	return owned
-}
-
 // lets are the objects that a way out may free, or deletes, besides those that a cause blocks, and the content of the namespaces that were asked for:
-// what is being deleted, or in a namespace that is, and waits for the same, and what goes with the pods that it ends.
+// what is being deleted, or in a namespace that is, and waits for the same, and what goes with the pods that it ends, and with what it frees.
 func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 	w, frees, asked := l.waiting(c), graph.NewSet(l.frees(c, way)...), sets.New[string]()
 	for _, id := range l.left() {
@@ -177,11 +177,20 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 	for _, r := range way {
 		if endsPods(r) {
 			all = append(all, l.ended[r.Operation.Object.UID]...)
+			for _, g := range l.unguarded(l.podsOf(r.Operation.Object.UID)...) {
+				all = append(all, l.guards[g]...)
+			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(n graph.Node) bool { return asked.Has(n.Namespace()) })
+	base := graph.Fall{}
+	base.Set.AddAll(frees)
+	base.Spread()
+	for n := range base.Set.All() {
+		all = append(all, l.after(n, way)...)
+	}
+	all = slices.DeleteFunc(all, func(n graph.Node) bool { return asked.Has(n.Namespace()) || base.Set.Has(n) })
 	if !l.reaches(way) {
-		return l.withDependents(all, frees)
+		return l.withDependents(all, frees, way)
 	}
 	for _, n := range l.leaving() {
 		if frees.Has(n) || asked.Has(n.Namespace()) || !n.BeingDeleted() && c.Waits == nil {
@@ -197,7 +206,30 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 			all = append(all, n)
 		}
 	}
-	return l.withDependents(all, frees)
+	return l.withDependents(all, frees, way)
+}
+
+// after are what others delete once an object is gone. What a tool's own object has deployed its controller deletes, if a way out has it act.
+func (l *Look) after(n graph.Node, way []*explain.Remedy) []graph.Node {
+	if delivery.Known(n.Resource().GroupResource()) && !l.reaches(way) {
+		return nil
+	}
+	all := l.ended[n.UID()]
+	for _, g := range l.unguarded(n) {
+		all = append(slices.Clip(all), l.guards[g]...)
+	}
+	return all
+}
+
+// unguarded are the guards that deny nothing without some of the objects.
+func (l *Look) unguarded(nodes ...graph.Node) []*ensuing.Guard {
+	var all []*ensuing.Guard
+	for g := range l.guards {
+		if slices.ContainsFunc(nodes, g.Without.Has) {
+			all = append(all, g)
+		}
+	}
+	return all
 }
 
 // opens reports whether a way out is one for an object.
@@ -205,10 +237,16 @@ func opens(way []*explain.Remedy, id graph.Identity) bool {
 	return slices.ContainsFunc(way, func(r *explain.Remedy) bool { return len(r.In) == 0 || slices.Contains(r.In, id.Place()) })
 }
 
-// withDependents adds the dependents that the garbage collector deletes after objects.
-func (l *Look) withDependents(nodes []graph.Node, frees graph.Set) []graph.Node {
+// withDependents adds the dependents that the garbage collector deletes after objects, and what others do.
+func (l *Look) withDependents(nodes []graph.Node, frees graph.Set, way []*explain.Remedy) []graph.Node {
 	after := graph.Fall{Set: graph.NewSet(nodes...)}
-	after.Spread()
+	for before := -1; after.Set.Len() > before; {
+		before = after.Set.Len()
+		after.Spread()
+		for _, n := range after.Set.Sorted() {
+			after.Set.AddAll(graph.NewSet(l.after(n, way)...))
+		}
+	}
 	return slices.DeleteFunc(after.Set.Sorted(), func(n graph.Node) bool { return n.Virtual() || frees.Has(n) })
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/ensuing"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -25,25 +27,28 @@ import (
 // their owners. What could not be read is among the stakes without a volume, or Unlisted.
 func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	l.Unlisted = slices.DeleteFunc(l.Parts(), func(p graph.Part) bool { return !l.unlisted(p) })
-	l.findEnded(ctx, cluster)
-	claims := l.claims()
+	source := evidence.Source{Cluster: cluster, Graph: l.Graph}
+	reader := evidence.New(ctx, source)
+	l.findEnded(reader, ensuing.New(ctx, source, reader, admission.New(ctx, nil, reader, nil)))
+	l.above = evidence.NewAbove(l.Graph)
+	data := l.data()
 	starts := slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool {
 		return c.Verdict == explain.Stuck && (l.stores(c) || c.Waits != nil)
-	})
-	l.findCopies(ctx, cluster, starts)
-	if len(claims) == 0 && !starts {
+	}) || slices.ContainsFunc(l.with.Sorted(), func(n graph.Node) bool { return evidence.Stores(n.Resource().GroupResource()) })
+	l.findCopies(reader, data, starts)
+	if len(data) == 0 && !starts {
 		return
 	}
-	volumes, err := cluster.List(ctx, evidence.Volumes, "")
+	volumes, err := reader.List(evidence.Volumes, "")
 	if err != nil {
-		l.Stakes = append(slices.Collect(maps.Values(claims)), Stake{waits: true})
+		l.Stakes = append(slices.Collect(maps.Values(data)), Stake{waits: true})
 		return
 	}
 	for i := range volumes {
 		v := &volumes[i]
 		policy, destroys := evidence.ReclaimPolicy(v)
 		of, in := types.UID(evidence.Nested(v, "spec", "claimRef", "uid")), evidence.Nested(v, "spec", "claimRef", "namespace")
-		s, at := claims[of]
+		s, at := data[of]
 		phase := evidence.Nested(v, "status", "phase")
 		s.policy, s.driver, s.leaves = policy, evidence.DriverOf(v), v.GetDeletionTimestamp() != nil
 		claim, claimed := l.Graph.Node(of) // whatever the phase, of which the controller may be kept from writing another
@@ -61,49 +66,42 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 
 // findCopies adds the contents of the snapshots of volumes that go, as claims do, and where a driver may be started those that wait for one: they
 // are being deleted, or their snapshot is gone. Their policy may have the driver delete the snapshot behind them.
-func (l *Look) findCopies(ctx context.Context, cluster evidence.Cluster, starts bool) {
-	ending := l.ending()
+func (l *Look) findCopies(reader *evidence.Reader, data map[types.UID]Stake, starts bool) {
 	for _, kind := range evidence.Copies {
-		going, known := map[types.UID]graph.Node{}, sets.New[types.UID]()
-		for n := range l.Graph.Nodes() {
-			if n.Virtual() || n.Resource().GroupResource() != kind.Of {
-				continue
-			}
-			known.Insert(n.UID())
-			if ends, _ := ending(n.Namespace()); ends || n.BeingDeleted() || l.falls.Has(n) {
-				going[n.UID()] = n
-			}
+		going := false
+		for uid := range data {
+			going = going || data[uid].claim.Resource().GroupResource() == kind.Of
 		}
 		served := slices.IndexFunc(l.Graph.Snapshot().Types, func(r *graph.Resource) bool { return r.Group == kind.Of.Group })
-		if served < 0 || len(going) == 0 && !starts {
+		if served < 0 || !going && !starts {
 			continue
 		}
 		resource := kind.Contents.WithVersion(l.Graph.Snapshot().Types[served].Version)
-		contents, err := cluster.List(ctx, resource, "")
+		contents, err := reader.List(resource, "")
 		if err != nil {
 			l.Stakes = append(l.Stakes, Stake{waits: true, copy: true})
 		}
 		for i := range contents {
 			c := &contents[i]
 			of := types.UID(evidence.Nested(c, "spec", kind.Ref, "uid"))
-			n, goes := going[of]
-			s := Stake{
-				Volume: evidence.IdentityOf(resource, kind.Kind, c), policy: evidence.Nested(c, "spec", "deletionPolicy"), claim: n, copy: true,
-				driver: evidence.Nested(c, "spec", "driver"), leaves: c.GetDeletionTimestamp() != nil,
-			}
-			if goes {
-				s.Namespace = n.Namespace()
-			}
-			s.waits = s.leaves || of != "" && !known.Has(of)
-			if s.policy == "Delete" && (goes || s.waits) {
+			s, goes := data[of]
+			live, there := l.Graph.Node(of)
+			s.Volume, s.policy, s.copy = evidence.IdentityOf(resource, kind.Kind, c), evidence.Nested(c, "spec", "deletionPolicy"), true
+			s.driver, s.leaves = evidence.Nested(c, "spec", "driver"), c.GetDeletionTimestamp() != nil
+			s.waits = s.leaves || of != "" && !there
+			switch {
+			case s.policy != "Delete":
+			case goes || s.waits:
 				l.Stakes = append(l.Stakes, s)
+			case there:
+				l.live = append(l.live, live)
 			}
 		}
 	}
 }
 
-// claims are those that go with something, by their UIDs, as stakes without a volume.
-func (l *Look) claims() map[types.UID]Stake {
+// data are the claims and snapshots that go with something, by their UIDs, as stakes without a volume.
+func (l *Look) data() map[types.UID]Stake {
 	going := sets.New[types.UID]() // what is freed, or deleted
 	for i := range l.Pending {
 		if l.Pending[i].Action == gc.ActionDelete {
@@ -140,16 +138,17 @@ func (l *Look) claims() map[types.UID]Stake {
 	unread.Spread()
 	with := graph.Fall{Set: graph.NewSet(slices.Concat(slices.Collect(maps.Values(l.ended))...)...)}
 	with.Spread()
+	l.with = with.Set
 	all, places, ending := map[types.UID]Stake{}, l.places(), l.ending()
 	for n := range l.Graph.Nodes() {
-		if n.Virtual() || n.Resource().GroupResource() != evidence.Claims.GroupResource() {
+		if n.Virtual() || !evidence.KeepsData(n.Resource().GroupResource()) {
 			continue
 		}
 		is, known := ending(n.Namespace())
 		near := places.Has(n.Namespace())
 		s := Stake{Namespace: n.Namespace(), claim: n}
 		s.ends, s.open = is || !known && near || ended.Has(n.UID()), unread.Set.Has(n) || !known && !near
-		if s.ends || s.open || after.Set.Has(n) || with.Set.Has(n) {
+		if s.ends || s.open || after.Set.Has(n) || l.with.Has(n) {
 			all[n.UID()] = s
 		}
 	}
@@ -284,25 +283,34 @@ func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
 		return func(*Stake) bool { return false }
 	}
 	reaches, reclaims, lets := l.reaches(way), l.reclaims(c, way), l.lets(c, way)
-	namespaces, after := l.touched(c, way), graph.Fall{Set: graph.NewSet(append(l.frees(c, way), lets...)...), Within: &l.falls}
+	namespaces, after := l.touched(c, way), l.fallen(c, way, lets)
 	for _, n := range lets {
 		namespaces.Insert(n.Identity().Place())
 	}
-	after.Spread()
 	everywhere := reaches && c.Waits == nil // a program does more than one can tell
 	return func(s *Stake) bool {
 		switch {
-		case reaches && s.waits && reclaims(s):
+		case s.waits && (reaches && reclaims(s) || l.among(s.Volume.UID, after)):
 			return true
 		case s.Namespace == "":
 			return false
-		case s.copy:
-			return after.Set.Has(s.claim)
-		case s.ends && (everywhere || namespaces.Has(s.Namespace)):
+		case s.ends && (everywhere && !s.copy || namespaces.Has(s.Namespace)):
 			return true
 		}
-		return after.Set.Has(s.claim) || everywhere && l.falls.Has(s.claim)
+		return after.Has(s.claim) || everywhere && !s.copy && l.falls.Has(s.claim)
 	}
+}
+
+func (l *Look) among(uid types.UID, set graph.Set) bool {
+	n, known := l.Graph.Node(uid)
+	return known && set.Has(n)
+}
+
+// fallen are what a way out frees, what it lets go besides, and what goes with and after that, as far as it may.
+func (l *Look) fallen(c *explain.Cause, way []*explain.Remedy, lets []graph.Node) graph.Set {
+	after := graph.Fall{Set: graph.NewSet(append(l.frees(c, way), lets...)...), Within: &l.falls}
+	after.Spread()
+	return after.Set
 }
 
 // leaves reports whether an object is being deleted itself.
@@ -321,29 +329,23 @@ func (l *Look) unsure(c *explain.Cause, way []*explain.Remedy) bool {
 	if slices.ContainsFunc(l.partsOf(c, way), func(p graph.Part) bool { return slices.Contains(l.Unlisted, p) }) {
 		return true
 	}
-	if c.Covers != nil && slices.ContainsFunc(l.live, func(n graph.Node) bool { return opens(way, n.Identity()) && coversAbove(c, n) }) {
+	if c.Covers != nil && slices.ContainsFunc(l.live, func(n graph.Node) bool { return opens(way, n.Identity()) && l.above.Any(n, c.Covers) }) {
+		return true
+	}
+	passed := func(n graph.Node) bool { // the cause knows what waits for it
+		return c.Waits != nil && len(way) > 0 && slices.Contains(deletedBy(way[0]), n.UID())
+	}
+	gone := l.fallen(c, way, l.lets(c, way)).Sorted()
+	for _, r := range way {
+		if endsPods(r) {
+			gone = append(gone, l.podsOf(r.Operation.Object.UID)...)
+		}
+	}
+	if len(l.unguarded(slices.DeleteFunc(gone, passed)...)) > 0 { // nobody knows what else they keep
 		return true
 	}
 	places, going, reaches := l.placesOf(c), l.goes(c, way), l.reaches(way)
 	return slices.ContainsFunc(l.Stakes, func(s Stake) bool {
 		return s.Volume.Name == "" && going(&s) || s.open && !going(&s) && (reaches || places.HasAny("", s.Namespace))
 	})
-}
-
-// coversAbove reports whether what refuses covers an object, or one above it: its controller may wait to delete it, or to make it smaller, and what waits for
-// that nobody can name.
-func coversAbove(c *explain.Cause, n graph.Node) bool {
-	above := graph.NewSet(n)
-	for queue := above.Sorted(); len(queue) > 0; queue = queue[1:] {
-		if c.Covers(queue[0]) {
-			return true
-		}
-		for _, ref := range queue[0].Owners() {
-			if ref.State == graph.Solid && !above.Has(ref.Owner) {
-				above.Add(ref.Owner)
-				queue = append(queue, ref.Owner)
-			}
-		}
-	}
-	return false
 }

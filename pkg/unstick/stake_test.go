@@ -96,6 +96,11 @@ var kinds = map[string]*graph.Resource{
 	"pod":   {GroupVersionResource: evidence.Pods, Kind: "Pod", Namespaced: true},
 	"pv":    {GroupVersionResource: evidence.Volumes, Kind: "PersistentVolume"},
 	"root":  {GroupVersionResource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "roots"}, Kind: "Root"},
+	"node":  {GroupVersionResource: evidence.Nodes, Kind: "Node"},
+	"ns":    {GroupVersionResource: evidence.Namespaces, Kind: "Namespace"},
+	"va":    {GroupVersionResource: schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"}, Kind: "VolumeAttachment"},
+	"helm":  {GroupVersionResource: schema.GroupVersionResource{Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"}, Kind: "HelmRelease", Namespaced: true},
+	"app":   {GroupVersionResource: schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}, Kind: "Application", Namespaced: true},
 }
 
 // owned reads a world: each word is an object "KIND", "KIND=NAME", "KIND!" that is being deleted ("KIND%" with another finalizer), with ">OWNER" ("KIND+" with another of the same domain), with ">OWNER" for each owner; "t:" before it is for
@@ -146,6 +151,9 @@ func owned(text string, unlisted ...string) *unstick.Look {
 			kind := kinds[strings.TrimRight(owner, "2")]
 			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: owner, UID: types.UID("uid-" + owner)})
 		}
+		if called == "of-helm" {
+			o.Labels = map[string]string{"helm.toolkit.fluxcd.io/name": "helm", "helm.toolkit.fluxcd.io/namespace": "s"}
+		}
 		snapshot.Add(o)
 		if i == 0 {
 			stuck = o.Identity()
@@ -154,9 +162,11 @@ func owned(text string, unlisted ...string) *unstick.Look {
 	op := remedy.PatchOf(stuck, remedy.Test("/metadata/finalizers/0", "x.io/hold"), remedy.Remove("/metadata/finalizers/0"))
 	c := &explain.Cause{Object: stuck, Verdict: explain.Stuck, Remedies: []explain.Remedy{{Risk: explain.Safe, Effect: say.Plain("end it"), Action: explain.Action{Operation: &op}}}}
 	report := &explain.Report{Causes: []*explain.Cause{c}, Objects: []explain.Explanation{{Object: stuck, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c, Chain: []explain.Link{{Object: stuck, Finalizer: "x.io/hold"}}}}}}}
-	namespaces := &graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
 	for _, name := range []string{"s", "t"} {
-		n := graph.Object{Resource: namespaces, Name: name, UID: types.UID("uid-" + name)}
+		if strings.Contains(text, "ns="+name) {
+			continue
+		}
+		n := graph.Object{Resource: kinds["ns"], Name: name, UID: types.UID("uid-" + name)}
 		if name == "t" && slices.Contains(unlisted, "t!") {
 			n.DeletionTimestamp = new(metav1.Now())
 		}
@@ -188,6 +198,7 @@ func TestOwnedData(t *testing.T) {
 		"also owned by one that goes with it":       {world: "cr! set>cr claim>cr>set", want: kept},
 		"also owned by one that is gone":            {world: "cr! claim>cr>cm", want: kept},
 		"being deleted itself":                      {world: "cr! claim!", want: kept},
+		"in a namespace that is owned":              {world: "root! ns=t>root t:claim", want: kept},
 		"the claims were not read":                  {world: "cr!", unlisted: []string{"claim"}, want: unsure},
 		"its owner was not read":                    {world: "cr! claim>set", unlisted: []string{"set"}, want: unsure},
 		"one of its owners was not read":            {world: "cr! claim>cr>set", unlisted: []string{"set"}, want: kept},
@@ -316,7 +327,7 @@ func TestReachDigest(t *testing.T) {
 // with what goes after them, and their data is kept first. Where they cannot be read, that is not known.
 func TestEvicted(t *testing.T) {
 	nodes := graph.Resource{GroupVersionResource: evidence.Nodes, Kind: "Node"}
-	op := remedy.TaintOf(graph.Identity{Resource: nodes, Name: "n", UID: "n"}, "out=down:NoExecute")
+	op := remedy.TaintOf(graph.Identity{Resource: nodes, Name: "node", UID: "n"}, "out=down:NoExecute")
 	hour := int64(3600)
 	for name, test := range map[string]struct {
 		world, node string
@@ -325,17 +336,18 @@ func TestEvicted(t *testing.T) {
 		err         error
 		want        string
 	}{
-		"one that is alive":            {world: "pod! t:pod2 t:claim>pod2", node: "n", want: "1: volume dangerous, then taint it [PersistentVolumeClaim/t/claim Pod/t/pod2]"},
-		"one with a dependent":         {world: "pod! t:pod2 t:cm>pod2", node: "n", want: "1: n dangerous [ConfigMap/t/cm Pod/t/pod2]"},
-		"a dependent that is kept":     {world: "pod! t:pod2 t:cm t:claim>pod2>cm", node: "n", want: "1: n dangerous [Pod/t/pod2]"},
-		"one of another node":          {world: "pod! t:pod2 t:claim>pod2", node: "m", want: "1: n dangerous []"},
-		"one that tolerates it":        {world: "pod! t:pod2 t:claim>pod2", node: "n", tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, want: "1: n dangerous []"},
-		"for a while":                  {world: "pod! t:pod2", node: "n", tolerations: []corev1.Toleration{{Key: "out", Value: "down", TolerationSeconds: &hour}}, want: "1: n dangerous [Pod/t/pod2]"},
-		"one that tolerates another":   {world: "pod! t:pod2", node: "n", tolerations: []corev1.Toleration{{Key: "out", Value: "up"}}, want: "1: n dangerous [Pod/t/pod2]"},
-		"one that is being deleted":    {world: "pod! t:pod2!", node: "n", tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, want: "1: n dangerous [Pod/t/pod2]"},
-		"pods could not be read":       {world: "pod!", node: "n", err: errors.New("no"), want: "1: n dangerous [] unsure"},
-		"pods elsewhere were not read": {world: "pod!", node: "n", want: "1: n dangerous [] unsure"},
-		"those of another type":        {world: "pod!", node: "m", but: []string{"!cm"}, want: "1: n dangerous [] unsure"},
+		"what attaches a volume to it": {world: "pod! pv va", node: "m", want: "1: pv dangerous, then taint it [PersistentVolume/pv VolumeAttachment/va]"},
+		"one that is alive":            {world: "pod! t:pod2 t:claim>pod2", node: "node", want: "1: volume dangerous, then taint it [PersistentVolumeClaim/t/claim Pod/t/pod2]"},
+		"one with a dependent":         {world: "pod! t:pod2 t:cm>pod2", node: "node", want: "1: node dangerous [ConfigMap/t/cm Pod/t/pod2]"},
+		"a dependent that is kept":     {world: "pod! t:pod2 t:cm t:claim>pod2>cm", node: "node", want: "1: node dangerous [Pod/t/pod2]"},
+		"one of another node":          {world: "pod! t:pod2 t:claim>pod2", node: "m", want: "1: node dangerous []"},
+		"one that tolerates it":        {world: "pod! t:pod2 t:claim>pod2", node: "node", tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, want: "1: node dangerous []"},
+		"for a while":                  {world: "pod! t:pod2", node: "node", tolerations: []corev1.Toleration{{Key: "out", Value: "down", TolerationSeconds: &hour}}, want: "1: node dangerous [Pod/t/pod2]"},
+		"one that tolerates another":   {world: "pod! t:pod2", node: "node", tolerations: []corev1.Toleration{{Key: "out", Value: "up"}}, want: "1: node dangerous [Pod/t/pod2]"},
+		"one that is being deleted":    {world: "pod! t:pod2!", node: "node", tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, want: "1: node dangerous [Pod/t/pod2]"},
+		"pods could not be read":       {world: "pod!", node: "node", err: errors.New("no"), want: "1: node dangerous [] unsure"},
+		"pods elsewhere were not read": {world: "pod!", node: "node", want: "1: node dangerous [] unsure"},
+		"those of another type":        {world: "pod!", node: "m", but: []string{"!cm"}, want: "1: node dangerous [] unsure"},
 	} {
 		l := owned(test.world, test.but...)
 		l.Report.Causes[0].Remedies = []explain.Remedy{{Risk: explain.Dangerous, Temporary: true, Effect: say.Plain("taint it"), Action: explain.Action{Operation: &op}}}
@@ -343,7 +355,7 @@ func TestEvicted(t *testing.T) {
 		if strings.Contains(test.world, "pod2!") {
 			pod.DeletionTimestamp = new(metav1.Now())
 		}
-		l.FindStakes(t.Context(), volumes{graph: l.Graph, pods: []*corev1.Pod{pod}, err: test.err})
+		l.FindStakes(t.Context(), volumes{graph: l.Graph, pods: []*corev1.Pod{pod}, set: attached, text: strings.Repeat("pv=Delete,Lost,a", strings.Count(test.world, " pv")), err: test.err})
 		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Dangerous}).Choices[0]
 		got := describe(choice) + fmt.Sprint(" ", choice.Writes[0].Lets)
 		if choice.Unsure {
@@ -355,8 +367,15 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-func (v volumes) Read(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error) {
-	return &unstructured.Unstructured{Object: v.set}, v.err
+func (v volumes) Read(_ context.Context, _ schema.GroupVersionResource, _, name string) (*unstructured.Unstructured, error) {
+	o := unstructured.Unstructured{Object: v.set}
+	if named, is := v.set[name].(map[string]any); is {
+		o.Object = named
+	}
+	if o.Object != nil {
+		o.SetUID(types.UID("uid-" + name))
+	}
+	return &o, v.err
 }
 
 // A workload that is made smaller, or anew, deletes the claims that its pods own, and those that a StatefulSet deletes with them: they are named,
@@ -402,11 +421,72 @@ func TestEnded(t *testing.T) {
 			op = remedy.Op{Verb: remedy.Restart, Object: workload.Identity()}
 		}
 		l.Report.Causes[0].Remedies = []explain.Remedy{{Risk: explain.Disruptive, Effect: say.Plain("scale it"), Action: explain.Action{Operation: &op}}}
+		if test.set == nil {
+			test.set = set("Retain", "none")
+		}
 		l.FindStakes(t.Context(), volumes{graph: l.Graph, set: test.set, err: test.err})
 		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Disruptive}).Choices[0]
 		got := string(choice.Reason)
 		if len(choice.Writes) > 0 {
 			got = describe(choice) + fmt.Sprint(" ", choice.Writes[0].Lets)
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// attached is a volume without a claim, and what attaches it to a node.
+var attached = map[string]any{
+	"va": map[string]any{"spec": map[string]any{"nodeName": "node", "source": map[string]any{"persistentVolumeName": "pv"}}},
+	"pv": map[string]any{"spec": map[string]any{"claimRef": map[string]any{"uid": "uid-gone"}}},
+}
+
+// Once an object is freed, others delete more: the pods of a node, those that a StatefulSet that was made smaller ends next, and what a tool's own object has
+// deployed, if its controller acts. They are named, and their data is kept first.
+func TestAfterwards(t *testing.T) {
+	set := map[string]any{"metadata": map[string]any{"name": "set"}, "spec": map[string]any{
+		"replicas": int64(1), "persistentVolumeClaimRetentionPolicy": map[string]any{"whenScaled": "Delete"},
+		"volumeClaimTemplates": []any{map[string]any{"metadata": map[string]any{"name": "c"}}},
+	}}
+	app := map[string]any{"status": map[string]any{"resources": []any{map[string]any{"version": "v1", "kind": "PersistentVolumeClaim", "namespace": "t", "name": "claim"}}}}
+	child := map[string]any{"group": "argoproj.io", "version": "v1alpha1", "kind": "Application", "namespace": "t", "name": "app2"}
+	apps := map[string]any{"app": map[string]any{"status": map[string]any{"resources": []any{child}}}, "app2": app}
+	for name, test := range map[string]struct {
+		world  string
+		object map[string]any
+		start  bool
+		err    error
+		want   string
+	}{
+		"the pods of a node":               {world: "node! t:pod t:claim>pod", want: "1: volume dangerous, then end it [PersistentVolumeClaim/t/claim Pod/t/pod]"},
+		"of a node that it owns":           {world: "root! node>root t:pod t:claim>pod", want: "1: volume dangerous, then end it [PersistentVolumeClaim/t/claim Pod/t/pod]"},
+		"what was deployed by that":        {world: "app! t:app2% t:claim", object: apps, start: true, want: "1: volume dangerous, then start it [Application/t/app2 PersistentVolumeClaim/t/claim]"},
+		"pods could not be read":           {world: "node!", err: errors.New("no"), want: "1: node dangerous [] unsure"},
+		"the next of a StatefulSet":        {world: "pod=set-2!>set set pod2=set-1>set claim=c-set-1", object: set, want: "1: volume dangerous, then end it [PersistentVolumeClaim/s/c-set-1 Pod/s/set-1]"},
+		"one that stays":                   {world: "pod=set-2!>set set pod2=set-0>set claim=c-set-0", object: set, want: "1: set-2 dangerous []"},
+		"the set could not be read":        {world: "pod=set-2!>set set", err: errors.New("no"), want: "1: set-2 dangerous [] unsure"},
+		"what was deployed":                {world: "app! t:claim", object: app, start: true, want: "1: volume dangerous, then start it [PersistentVolumeClaim/t/claim]"},
+		"its finalizer is removed instead": {world: "app! t:claim", object: app, want: "1: app dangerous []"},
+		"that of a HelmRelease, too":       {world: "helm! t:claim=of-helm", object: map[string]any{}, want: "1: helm dangerous []"},
+		"what a HelmRelease has deployed":  {world: "helm! t:claim=of-helm", object: map[string]any{}, start: true, want: "1: volume dangerous, then start it [PersistentVolumeClaim/t/of-helm]"},
+		"a volume that is attached to it":  {world: "node! t:pod va pv", object: attached, want: "1: pv dangerous, then end it [PersistentVolume/pv Pod/t/pod VolumeAttachment/va]"},
+		"attached to another":              {world: "node=other! va pv", object: attached, want: "1: other dangerous []"},
+	} {
+		l := owned(test.world)
+		if test.start {
+			l = starting(l)
+		}
+		l.Report.Causes[0].Remedies[0].Risk = explain.Dangerous
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid-pod"}, Spec: corev1.PodSpec{NodeName: "node"}}
+		l.FindStakes(t.Context(), volumes{graph: l.Graph, pods: []*corev1.Pod{pod}, set: test.object, text: strings.Repeat("pv=Delete,Lost,a", strings.Count(test.world, " pv")), err: test.err})
+		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Dangerous}).Choices[0]
+		got := describe(choice)
+		if len(choice.Writes) > 0 {
+			got += fmt.Sprint(" ", choice.Writes[0].Lets)
+		}
+		if choice.Unsure {
+			got += " unsure"
 		}
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
@@ -422,6 +502,8 @@ func TestLiveData(t *testing.T) {
 		"cr! t:cm t:claim>cm":                    "1: content-of-other safe, then start it",
 		"cr! t:set t:cm>set t:pod>cm claim2>pod": "1: content-of-other safe, then start it", // of which the volume is kept
 		"in s: cr! t:claim":                      "1: operator safe",
+		"cr! t:set t:cm t:claim=c-set-0>cm":      "NotAllowed",
+		"cr! ns=t t:cm t:claim>cm":               "NotAllowed",
 		"cr!":                                    "1: content-of-other safe, then start it",
 	} {
 		objects, one := strings.CutPrefix(world, "in s: ")
@@ -432,7 +514,7 @@ func TestLiveData(t *testing.T) {
 		}
 		c.Kind, c.Waits = finding.AdmWebhookDead, func(graph.Node) bool { return false }
 		c.Covers = func(n graph.Node) bool {
-			return n.Resource().Kind == "StatefulSet" || n.Resource().Kind == "PersistentVolumeClaim" && len(n.Owners()) == 0
+			return n.Resource().Kind == "StatefulSet" || n.Resource().IsNamespace() && n.UID() == "uid-ns" || n.Resource().Kind == "PersistentVolumeClaim" && len(n.Owners()) == 0
 		}
 		l.FindStakes(t.Context(), volumes{graph: l.Graph})
 		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Safe}).Choices[0]

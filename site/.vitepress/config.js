@@ -74,23 +74,38 @@ export default defineConfig({
       {
         text: 'Commands',
         items: [
-          page('tree', 'docs/tree'), page('explain-stuck', 'docs/explain-stuck'), page('How causes are detected', 'docs/explain-causes'), page('unstick', 'docs/unstick'), page('delete', 'docs/delete'), page('delete: reference', 'docs/delete-reference'),
-          page('What a deletion breaks', 'docs/foresight'), page('uninstall', 'docs/uninstall'), page('uninstall: reference', 'docs/uninstall-reference'), page('collect', 'docs/collect'), page('check', 'docs/check'),
-          page('graph', 'docs/graph'), page('snapshot, diff', 'docs/snapshot'), page('All flags', 'docs/commands/kubectl_gc')
+          page('tree', 'docs/tree'), page('explain-stuck', 'docs/explain-stuck'), page('unstick', 'docs/unstick'),
+          page('history, undo', 'docs/undo'), page('delete', 'docs/delete'), page('What a deletion breaks', 'docs/foresight'),
+          page('uninstall', 'docs/uninstall'), page('collect', 'docs/collect'), page('check', 'docs/check'),
+          page('graph', 'docs/graph'), page('snapshot, diff', 'docs/snapshot')
+        ]
+      },
+      {
+        text: 'Reference',
+        items: [
+          page('Flags', 'docs/commands/kubectl_gc'), page('Causes', 'docs/explain-causes'), page('Finalizers', 'docs/finalizers'),
+          page('tree', 'docs/tree-reference'), page('unstick', 'docs/unstick-reference'), page('delete', 'docs/delete-reference'),
+          page('uninstall', 'docs/uninstall-reference'), page('The format of snapshots', 'docs/snapshot-format')
         ]
       },
       {
         text: 'In use',
         items: [
           page('Beside other programs', 'docs/integrations'), page('In the cluster', 'docs/in-cluster'), page('Metrics', 'docs/metrics'),
-          page('Security', 'docs/security'), page('Finalizers', 'docs/finalizers'), page('Compatibility', 'docs/compatibility'),
+          page('Security', 'docs/security'), page('Reliability', 'docs/reliability'), page('Compatibility', 'docs/compatibility'),
           page('Benchmarks', 'docs/benchmarks'), page('Layouts of operators', 'docs/foresight-layouts')
         ]
       },
       {
         text: 'Inside',
         items: [
-          page('How it works', 'docs/how-it-works'), page('Design', 'docs/design'), page('Contributing', 'CONTRIBUTING'),
+          page('How it works', 'docs/how-it-works'), page('Design', 'docs/design'), page('How a snapshot is read', 'docs/internals/snapshot'),
+          page('How references are classified', 'docs/internals/references'), page('Why the preview is right', 'docs/internals/preview'),
+          page('What is deleted first', 'docs/internals/order'), page('How a cause is found', 'docs/internals/causes'),
+          page('Who is taken for a controller', 'docs/internals/controllers'), page('How a remedy is chosen', 'docs/internals/remedies'),
+          page('What is proved before a write', 'docs/internals/proofs'), page('What a journal holds', 'docs/internals/journal'),
+          page('How uninstall foretells a tool', 'docs/internals/uninstall'), page('How answers are made', 'docs/internals/answers'),
+          page('Which test holds what', 'docs/internals/tests'), page('Contributing', 'CONTRIBUTING'),
           page('Security policy', 'SECURITY'), page('Changes', 'CHANGELOG')
         ]
       }

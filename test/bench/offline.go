@@ -17,7 +17,7 @@ import (
 const few = 10
 
 // offline measures the writing of a snapshot of a made-up cluster, and the same check of
-// the cluster and of the file. It writes what docs/snapshot.md has.
+// the cluster and of the file. It writes what docs/snapshot-format.md has.
 func offline(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("offline", flag.ContinueOnError)
 	objects := flags.Int("objects", 200_000, "the size of the cluster")

@@ -40,7 +40,7 @@ func TestExplainWatchOutlivesTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	cp.Kubectl(t, "patch", "configmap", "held", "--type=merge", `-p={"metadata":{"finalizers":null}}`)
-	stdout.waitFor(t, "NotFound: ")
+	stdout.waitFor(t, "NOT FOUND")
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}

@@ -30,7 +30,7 @@ func TestSite(t *testing.T) {
 	page.Await(`document.querySelector('.VPNavBarSearch button').click(), document.querySelector('.VPLocalSearchBox input') !== null`)
 	page.Type("fin-absent")
 	const results = `[...document.querySelectorAll('.VPLocalSearchBox .result')].map(r => r.href).join(' ')`
-	page.Await(results + `.includes('explain-stuck.html')`)
+	page.Await(results + `.includes('explain-causes.html')`)
 	if problems := page.Problems(); len(problems) > 0 {
 		t.Errorf("the page complains: %v", problems)
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
-// tabled holds the table of causes in docs/unstick.md to a plan and what came of it, for those causes that the session ends by its lines
+// tabled holds the table of causes in docs/unstick-reference.md to a plan and what came of it, for those causes that the session ends by its lines
 // "# cause: ID". It fails with the row that should be there.
 func tabled(ts *testscript.TestScript, named string, target []string, plan *render.UnstickPlan, report *render.UnstickReport) {
 	session := ts.Getenv("NS")
-	doc, err := os.ReadFile("../../docs/unstick.md")
+	doc, err := os.ReadFile("../../docs/unstick-reference.md")
 	ts.Check(err)
 	found := false
 	for i := range plan.Causes {
@@ -30,11 +30,11 @@ func tabled(ts *testscript.TestScript, named string, target []string, plan *rend
 		}
 		found = found || c.ID == named
 		if want := rowOf(c, target, report, string(row[1])); string(row[0]) != want {
-			ts.Fatalf("docs/unstick.md has\n%s\nand should have\n%s", row[0], want)
+			ts.Fatalf("docs/unstick-reference.md has\n%s\nand should have\n%s", row[0], want)
 		}
 	}
 	if own := regexp.MustCompile("(?m)^\\| `" + named + "` \\|.*/" + session + `\]`); own.Match(doc) && !found {
-		ts.Fatalf("docs/unstick.md has a row for %s, of which the plan has no change", named)
+		ts.Fatalf("docs/unstick-reference.md has a row for %s, of which the plan has no change", named)
 	}
 }
 

@@ -41,7 +41,7 @@ var (
 )
 
 // TestUnstick runs the sessions of unstick. What a session writes is in the audit log under a name of its own. A line
-// "# cause: ID" says which cause of docs/explain-stuck.md is ended in it (TestUnstickable).
+// "# cause: ID" says which cause of docs/explain-causes.md is ended in it (TestUnstickable).
 func TestUnstick(t *testing.T) {
 	t.Parallel()
 	named := maps.Clone(unstickWorlds)

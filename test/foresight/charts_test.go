@@ -64,6 +64,15 @@ const weights = "{apiVersion: batch/v1, kind: Job, metadata: {name: after, names
 	"{apiVersion: v1, kind: ConfigMap, metadata: {name: both, namespace: $S, annotations: {helm.sh/hook: 'pre-delete,post-delete'}}}\n---\n" +
 	"{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: $S}}\n"
 
+// mounts are hooks before the deletion: a program, and what it needs, of which some stays.
+var mounts = strings.NewReplacer("containers:", "volumes: [{name: a, configMap: {name: script}}, {name: b, projected: {sources: [{secret: {name: token}}]}}], containers:").Replace(cleanup("", "")) + "---\n" +
+	"{apiVersion: v1, kind: ConfigMap, metadata: {name: script, namespace: $S, annotations: {helm.sh/hook: pre-delete, helm.sh/hook-weight: '-1'}}}\n---\n" +
+	"{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: $S, annotations: {helm.sh/hook: pre-delete, helm.sh/hook-weight: '-1', helm.sh/hook-delete-policy: hook-succeeded}}}\n---\n" +
+	"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: cleanup, namespace: $S, annotations: {helm.sh/hook: pre-delete, helm.sh/hook-weight: '-1'}}}\n---\n" +
+	"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: cleanup, namespace: $S, annotations: {helm.sh/hook: pre-delete, helm.sh/hook-weight: '-1', " +
+	"helm.sh/hook-delete-policy: 'before-hook-creation, hook-succeeded'}}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: cleanup}, subjects: [{kind: ServiceAccount, name: cleanup, namespace: $S}]}\n---\n" +
+	"{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: $S}}\n"
+
 // chartList are the charts that TestUninstall plays.
 var chartList = []chart{
 	{name: "plain", about: "an application without an operator", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
@@ -126,11 +135,25 @@ var chartList = []chart{
 		more: strings.ReplaceAll(accounted, "EVENT", "post-delete") + "---\n{apiVersion: v1, kind: ServiceAccount, metadata: {name: web, namespace: $S}}\n", want: []string{"FAILS"}},
 	{name: "hook-namespace", about: "a hook that runs after the deletion in a namespace of the chart", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", fails: true,
 		more: "{apiVersion: v1, kind: Namespace, metadata: {name: $X-more}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: after, namespace: $X-more, annotations: {helm.sh/hook: post-delete}}}\n", want: []string{"FAILS"}},
+	{name: "hook-definition", about: "a hook after the deletion that is a custom resource, of which the definition is in the chart", layout: layout{noOperator: true, objects: []objects{}}, fails: true,
+		more: "{apiVersion: $GROUP/v1, kind: Toy, metadata: {name: after, namespace: $S, annotations: {helm.sh/hook: post-delete}}}\n", want: []string{"FAILS"}},
 	{name: "hook-account-before", about: "a hook that runs before the deletion as an account that does not exist", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", fails: true, nothing: true,
 		more: strings.ReplaceAll(accounted, "EVENT", "pre-delete") + "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: $S}}\n", want: []string{"NO DELETES"}},
 	{name: "hook-again", about: "the release whose uninstallation has failed, once more", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", again: true, more: cleanup("", "suspend: true, "),
 		during: []string{"-n $S get job/cleanup"}},
+	{name: "hook-unnamed", about: "a hook with a generateName, which Helm cannot delete: it deletes nothing", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", fails: true, nothing: true,
+		more: strings.Replace(seed("pre-delete", ""), "name: seed", "generateName: seed-", 1), want: []string{"NO DELETES"}},
+	{name: "hook-empty-policy", helm: 3, about: "a hook with an empty policy, whose object exists: Helm deletes nothing", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", fails: true, nothing: true,
+		before: existing, more: seed("pre-install, pre-delete", "helm.sh/hook-delete-policy: ''"), want: []string{"NO DELETES", "--no-hooks"}},
+	{name: "hook-empty-policy-4", helm: 4, about: "the same: Helm 4 applies it", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		before: existing, more: seed("pre-install, pre-delete", "helm.sh/hook-delete-policy: ''")},
+	{name: "upgrade-failed", about: "what an earlier revision had, and a failed upgrade has not deleted", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
+		before: "{apiVersion: v1, kind: ConfigMap, metadata: {name: old, namespace: $S, labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: $X, meta.helm.sh/release-namespace: $S}}}\n---\n",
+		more:   "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: $S}}\n", want: []string{"leaves        configmap/old -n $S: its annotations name the Helm release $S/$X"}},
 	{name: "hook-weights", about: "hooks before and after the deletion, by weights, of which some delete their objects", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", more: cleanup("", "") + "---\n" + weights},
+	{name: "hook-needs", about: "a hook before the deletion with what its program needs, of which some stays", layout: layout{noOperator: true, objects: []objects{}}, types: "outside", more: mounts,
+		want: []string{"keeps         serviceaccount/cleanup, role/cleanup, configmap/script, job/cleanup -n $S: a hook, which the uninstallation creates"}},
+	{name: "controlled", about: "an object that another one controls", layout: layout{objects: []objects{{in: "$S"}}, before: []string{"control toys.$GROUP/one toys.$GROUP/two"}}, objects: true, want: []string{"STUCK", "--prepare"}},
 	{name: "lists-policies", about: "lists with annotations, and with objects that have some: Helm looks at those of the list alone", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
 		more: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, namespace: $S, annotations: {helm.sh/resource-policy: keep}}}, " +
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: hook, namespace: $S, annotations: {helm.sh/hook: post-install}}}]}\n---\n" +

@@ -111,7 +111,7 @@ func (c *copied) finalized(ctx context.Context) (bool, error) {
 //
 //	scale OPERATOR N
 //	crash OPERATOR: its pod ends again and again
-//	own OWNER DEPENDENT: in the operators' namespace
+//	own OWNER DEPENDENT: in the operators' namespace; control is own as its controller
 func (c *copied) prepare(ctx context.Context) error {
 	for _, text := range c.layout.before {
 		words := strings.Fields(c.expand(text))
@@ -124,8 +124,8 @@ func (c *copied) prepare(ctx context.Context) error {
 		case "crash":
 			patch := `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--crash"}]`
 			_, err = c.kubectl(ctx, "", "-n", c.expand("$S"), "patch", "deployment/"+words[1]+"-"+c.id, "--type=json", "-p", patch)
-		case "own":
-			err = c.own(ctx, words[1], words[2])
+		case "own", "control":
+			err = c.own(ctx, words[1], words[2], words[0] == "control")
 		default:
 			err = fmt.Errorf("before the deletion: no such thing as %q", text)
 		}
@@ -141,14 +141,14 @@ func (c *copied) prepare(ctx context.Context) error {
 
 // own makes an object the owner of another, and waits until the garbage collector
 // follows the type.
-func (c *copied) own(ctx context.Context, owner, dependent string) error {
+func (c *copied) own(ctx context.Context, owner, dependent string, controls bool) error {
 	namespace := c.expand("$S")
 	got, err := c.kubectl(ctx, "", "-n", namespace, "get", owner, "-o", "jsonpath={.apiVersion} {.kind} {.metadata.name} {.metadata.uid}")
 	if err != nil {
 		return err
 	}
 	w := strings.Fields(got)
-	patch := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"blockOwnerDeletion":true}]}}`, w[0], w[1], w[2], w[3])
+	patch := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"controller":%t,"blockOwnerDeletion":true}]}}`, w[0], w[1], w[2], w[3], controls)
 	if _, err := c.kubectl(ctx, "", "-n", namespace, "patch", dependent, "--type=merge", "-p", patch); err != nil {
 		return err
 	}

@@ -76,6 +76,7 @@ const (
 	inAccount = "$N_deployer__ServiceAccount"
 	inBinding = "$N_deploys_rbac.authorization.k8s.io_RoleBinding"
 	prunes    = `"prune":true`
+	elsewhere = `,"kubeConfig":{"secretRef":{"name":"k"}}`
 	asOther   = prunes + `,"serviceAccountName":"deployer"`
 	// refuser has the deletion of ConfigMaps be refused.
 	refuser = `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"$N"},"webhooks":[{"name":"a.example.com",
@@ -118,6 +119,17 @@ var fluxCases = []fluxCase{
 	{name: "kubeconfig-goes", objects: []string{
 		ks("apps", "", prunes, inWeb, "$N_k__Secret"), ks("web", "apps", prunes+`,"kubeConfig":{"secretRef":{"name":"k"}}`, "$N_a__ConfigMap"), plain("v1", "Secret", "k", "apps", ""), settings("a", "web"),
 	}, want: []string{"MIGHT STICK   kustomization/web -n $N: unless this object is deleted first"}},
+	{name: "kubeconfig-absent", objects: []string{ks("apps", "", prunes+elsewhere, "$N_a__ConfigMap"), settings("a", "apps")}, want: []string{"STUCK         kustomization/apps -n $N"}},
+	{name: "kubeconfig-absent-suspended", objects: []string{ks("apps", "", prunes+elsewhere+`,"suspend":true`, "$N_a__ConfigMap"), settings("a", "apps")}},
+	{name: "kubeconfig-absent-without-prune", objects: []string{ks("apps", "", `"prune":false`+elsewhere, "$N_a__ConfigMap"), settings("a", "apps")}},
+	{name: "kubeconfig-absent-orphan", objects: []string{ks("apps", "", prunes+elsewhere+`,"deletionPolicy":"Orphan"`, "$N_a__ConfigMap"), settings("a", "apps")}},
+	{name: "kubeconfig-absent-no-account", objects: []string{ks("apps", "", asOther+elsewhere, "$N_a__ConfigMap"), settings("a", "apps")}},
+	{name: "kubeconfig-absent-never-applied", objects: []string{strings.Replace(ks("apps", "", prunes+elsewhere), `"inventory":{"entries":[]}`, `"observedGeneration":1`, 1)}},
+	{name: "kubeconfig-goes-suspended", objects: []string{ks("apps", "", prunes, inWeb, "$N_k__Secret"), ks("web", "apps", prunes+elsewhere+`,"suspend":true`, "$N_a__ConfigMap"), plain("v1", "Secret", "k", "apps", ""), settings("a", "web")}},
+	{name: "rights-go-suspended", objects: []string{ks("apps", "", prunes, inWeb, inBinding), ks("web", "apps", asOther+`,"suspend":true`, "$N_a__ConfigMap"), account(""), binding("apps"), settings("a", "web")}},
+	{name: "kubeconfig-of-a-map-absent", objects: []string{ks("apps", "", prunes+`,"kubeConfig":{"configMapRef":{"name":"k"}}`, "$N_a__ConfigMap"), settings("a", "apps")}, want: []string{"STUCK         kustomization/apps -n $N"}},
+	{name: "waits-in-vain", objects: []string{ks("apps", "", prunes+`,"timeout":"5s","deletionPolicy":"WaitForTermination"`, "$N_a__ConfigMap"), strings.Replace(settings("a", "apps"), `"name":"a"`, `"name":"a","finalizers":["example.com/nobody"]`, 1)}, want: []string{"STUCK         configmap/a"}},
+	{name: "no-account-suspended", objects: []string{ks("apps", "", asOther+`,"suspend":true`, "$N_a__ConfigMap"), settings("a", "apps")}, want: []string{"keeps         configmap/a -n $N: the Kustomization is suspended"}},
 	{name: "chart-takes-rights", objects: []string{ks("web", "", asOther, "$N_a__ConfigMap"), account(""), binding(""), settings("a", "web")},
 		ask: []string{"helm", "boot", "-n", "$N", "-f", "-"}, stdin: binding("") + "\n---\n" + ks("web", "", asOther), do: []string{"delete rolebinding/deploys", "delete kustomization/web --wait=false"},
 		want: []string{"STUCK         kustomization/web -n $N"}},

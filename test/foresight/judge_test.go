@@ -33,10 +33,9 @@ func (r ref) String() string {
 
 // A saying is what a preview says about an object.
 type saying struct {
-	Object   ref    `json:"object"`
-	Result   string `json:"result"`
-	Reason   string `json:"reason"`
-	Expected bool   `json:"expected"`
+	Object ref    `json:"object"`
+	Result string `json:"result"`
+	Reason string `json:"reason"`
 }
 
 // goes reports whether the preview does not say that the object is to stay.
@@ -72,15 +71,9 @@ func judge(sayings []saying, there map[string]bool) judgement {
 
 // told says in a few words what a preview says, of what is to go.
 func told(sayings []saying) string {
-	by, deleted, expected := map[string][]ref{}, 0, 0
+	by := map[string][]ref{}
 	for _, s := range sayings {
-		switch {
-		case s.Result == "Deleted":
-			deleted++
-			if s.Expected {
-				expected++
-			}
-		case s.goes():
+		if s.goes() {
 			by[s.Result] = append(by[s.Result], s.Object)
 		}
 	}
@@ -93,9 +86,6 @@ func told(sayings []saying) string {
 	}
 	if len(parts) == 0 {
 		parts = append(parts, "all goes")
-	}
-	if expected > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d as expected", expected, deleted))
 	}
 	return strings.Join(parts, "; ")
 }

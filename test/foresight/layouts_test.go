@@ -30,7 +30,7 @@ var layouts = []layout{
 
 	// The operator is in the plan.
 	{name: "operator-namespace", about: "the namespace with the operator, its rights and its objects", operators: inOwn, objects: own, plan: "namespace/$S", possible: true, short: true},
-	{name: "operator-namespace-and-type", about: "that namespace and the type", operators: inOwn, objects: own, plan: "namespace/$S $TOYS", possible: true},
+	{name: "operator-namespace-and-type", about: "the operator's namespace with its rights and objects, and the type", operators: inOwn, objects: own, plan: "namespace/$S $TOYS", possible: true},
 	{name: "operator-namespace-alone", about: "the operator's namespace; objects elsewhere stay", plan: "namespace/$S", possible: true},
 	{name: "both-namespaces", about: "the operator's namespace and that of the objects", plan: "namespace/$S namespace/$A", possible: true},
 	{name: "everything", about: "a whole installation by its file, and the objects", objects: both,
@@ -53,7 +53,7 @@ var layouts = []layout{
 
 	// What the operator needs is in the plan.
 	{name: "account", about: "its service account, then objects", objects: own, plan: "-n $S serviceaccount/toy-$X toys.$GROUP/one toys.$GROUP/two", possible: true, short: true},
-	{name: "account-slow", about: "the same, and the operator takes 20 seconds", operators: []operator{{args: []string{"--cleanup=20s"}}}, objects: own, plan: "-n $S serviceaccount/toy-$X toys.$GROUP/one toys.$GROUP/two", possible: true},
+	{name: "account-slow", about: "its service account, then objects; the operator takes 20 seconds", operators: []operator{{args: []string{"--cleanup=20s"}}}, objects: own, plan: "-n $S serviceaccount/toy-$X toys.$GROUP/one toys.$GROUP/two", possible: true},
 	{name: "cluster-role", about: "its ClusterRole, then the type", plan: "clusterrole/toy-$X $TOYS", possible: true},
 	{name: "cluster-binding", about: "its ClusterRoleBinding, then the type", plan: "clusterrolebinding/toy-$X $TOYS", possible: true},
 	{name: "role-and-binding", about: "its Role and RoleBinding, then objects", operators: inOwn, objects: own, plan: "-n $S role/toy-$X rolebinding/toy-$X toys.$GROUP/one toys.$GROUP/two", possible: true},
@@ -65,7 +65,7 @@ var layouts = []layout{
 	{name: "lease", about: "its Lease, which it recreates, and objects", objects: own, plan: "-n $S lease/toy-$X toys.$GROUP/one", possible: true},
 	{name: "config", about: "a ConfigMap that it mounts, and objects", operators: []operator{{mounts: []string{"config"}}}, objects: own, plan: "-n $S configmap/toy-$X toys.$GROUP/one", possible: true},
 	{name: "secret", about: "a Secret that it mounts, and objects", operators: []operator{{mounts: []string{"cert"}}}, objects: own, plan: "-n $S secret/toy-$X toys.$GROUP/one", possible: true},
-	{name: "secret-and-pods", about: "that Secret and the operator's pods, so that the next cannot start, and objects", operators: []operator{{mounts: []string{"cert"}}}, objects: own,
+	{name: "secret-and-pods", about: "a Secret that it mounts and the operator's pods, so that the next cannot start, and objects", operators: []operator{{mounts: []string{"cert"}}}, objects: own,
 		plan: "-f secret/$S/toy-$X pods/$S/app=toy-$X toy/$S/one toy/$S/two", possible: true},
 
 	// Several operators.
@@ -81,7 +81,8 @@ var layouts = []layout{
 	{name: "scaled-down-type", about: "the type of an operator scaled to 0", before: []string{"scale toy 0"}, plan: "$TOYS"},
 	{name: "scaled-down-all", about: "an operator scaled to 0, with its namespace and its objects", operators: inOwn, objects: own, before: []string{"scale toy 0"}, plan: "namespace/$S", kept: true},
 	{name: "crash-looping", about: "objects of an operator whose pod does not get ready", before: []string{"crash toy"}, plan: "-n $A toys.$GROUP --all"},
-	{name: "crash-looping-namespace", about: "a namespace with such objects", before: []string{"crash toy"}, plan: "namespace/$A"},
+	{name: "crash-looping-namespace", about: "a namespace with objects of an operator whose pod does not get ready",
+		before: []string{"crash toy"}, plan: "namespace/$A"},
 	{name: "uninstalled", about: "objects whose operator's Deployment was deleted before", before: []string{"kubectl -n $S delete deployment/toy-$X"}, plan: "-n $A toys.$GROUP --all"},
 	{name: "no-trace", about: "objects whose operator's namespace and rights were deleted before",
 		before: []string{"kubectl delete namespace/$S clusterrole/toy-$X clusterrolebinding/toy-$X"}, plan: "namespace/$A"},
@@ -92,7 +93,7 @@ var layouts = []layout{
 	{name: "person-for-operator", about: "a person set the operator's finalizer", operators: []operator{{args: []string{"--adopt=false"}}},
 		objects: []objects{{in: "$A", finalizer: "$GROUP/cleanup"}}, plan: "-n $A toys.$GROUP --all", possible: true},
 	{name: "suspended", about: "objects that the operator leaves alone, as they say", objects: []objects{{in: "$A", suspend: true, finalizer: "$GROUP/cleanup"}}, plan: "-n $A toys.$GROUP --all"},
-	{name: "suspended-namespace", about: "the operator's namespace with such objects", operators: inOwn, objects: []objects{{in: "$S", suspend: true, finalizer: "$GROUP/cleanup"}}, plan: "namespace/$S", kept: true},
+	{name: "suspended-namespace", about: "the operator's namespace with objects that it leaves alone, as they say", operators: inOwn, objects: []objects{{in: "$S", suspend: true, finalizer: "$GROUP/cleanup"}}, plan: "namespace/$S", kept: true},
 	{name: "person-beside-namespace", about: "the operator's namespace with objects that have a person's finalizer, too", operators: inOwn, objects: []objects{{in: "$S", finalizer: "example.com/hold"}}, plan: "namespace/$S", kept: true},
 
 	// Only managedFields name the operator.
@@ -104,29 +105,29 @@ var layouts = []layout{
 	// Owner references between objects and the workload.
 	{name: "owned-by-workload", about: "the Deployment, which owns the objects", objects: own, before: []string{"own deployments.apps/toy-$X toys.$GROUP/one", "own deployments.apps/toy-$X toys.$GROUP/two"},
 		plan: "-n $S deployment/toy-$X", possible: true},
-	{name: "owned-by-workload-foreground", about: "the same in the foreground", objects: own, before: []string{"own deployments.apps/toy-$X toys.$GROUP/one", "own deployments.apps/toy-$X toys.$GROUP/two"},
+	{name: "owned-by-workload-foreground", about: "the Deployment, which owns the objects, in the foreground", objects: own, before: []string{"own deployments.apps/toy-$X toys.$GROUP/one", "own deployments.apps/toy-$X toys.$GROUP/two"},
 		plan: "-n $S deployment/toy-$X --cascade=foreground", possible: true},
 	{name: "owns-workload", about: "an object that owns its operator's Deployment", objects: own, before: []string{"own toys.$GROUP/one deployments.apps/toy-$X"}, plan: "-n $S toys.$GROUP/one", possible: true},
-	{name: "owns-workload-foreground", about: "the same in the foreground", objects: own, before: []string{"own toys.$GROUP/one deployments.apps/toy-$X"}, plan: "-n $S toys.$GROUP/one --cascade=foreground"},
+	{name: "owns-workload-foreground", about: "an object that owns its operator's Deployment, in the foreground", objects: own, before: []string{"own toys.$GROUP/one deployments.apps/toy-$X"}, plan: "-n $S toys.$GROUP/one --cascade=foreground"},
 
 	// Webhooks that fail closed.
 	{name: "webhook-stays", about: "the operator's namespace, with its objects and the webhook's backend; the webhook stays", operators: webhook, webhook: "toy", objects: own, plan: "namespace/$S", possible: true, short: true},
-	{name: "webhook-goes", about: "that namespace and the webhook", operators: webhook, webhook: "toy", objects: own, plan: "namespace/$S validatingwebhookconfiguration/toy-$X", possible: true},
+	{name: "webhook-goes", about: "the operator's namespace, with its objects and the webhook's backend, and the webhook", operators: webhook, webhook: "toy", objects: own, plan: "namespace/$S validatingwebhookconfiguration/toy-$X", possible: true},
 	{name: "webhook-apart", about: "the backend of a webhook in its own Deployment, and objects", operators: backends, webhook: "hook", objects: own, plan: "-n $S deployment/hook-$X toys.$GROUP/one", possible: true},
 	{name: "webhook-service", about: "the Service of a webhook, and objects", operators: webhook, webhook: "toy", objects: own, plan: "-n $S service/toy-$X toys.$GROUP/one", possible: true},
 	{name: "webhook-dead", about: "objects, while the backend of a webhook is scaled to 0", operators: backends, webhook: "hook", before: []string{"scale hook 0"}, plan: "-n $A toys.$GROUP --all"},
-	{name: "webhook-dead-goes", about: "the same with the webhook in the plan", operators: backends, webhook: "hook", before: []string{"scale hook 0"},
+	{name: "webhook-dead-goes", about: "a webhook whose backend is scaled to 0, and objects", operators: backends, webhook: "hook", before: []string{"scale hook 0"},
 		plan: "-f validatingwebhookconfiguration/hook-$X toy/$A/one toy/$A/two", possible: true},
 
 	// What harms the whole cluster.
 	{name: "api-stays", about: "the namespace of an aggregated API's backend; the APIService stays", operators: []operator{{serves: "none", args: []string{"--serve=api"}, mounts: []string{"cert"}}},
 		objects: []objects{}, api: "toy", plan: "namespace/$S", alone: true},
-	{name: "api-goes", about: "that namespace and the APIService", operators: []operator{{serves: "none", args: []string{"--serve=api"}, mounts: []string{"cert"}}},
+	{name: "api-goes", about: "the namespace of an aggregated API's backend, and the APIService", operators: []operator{{serves: "none", args: []string{"--serve=api"}, mounts: []string{"cert"}}},
 		objects: []objects{}, api: "toy", plan: "namespace/$S apiservice/v1.extension.$GROUP", possible: true, alone: true},
 	{name: "api-dead", about: "another namespace while the backend of an aggregated API is scaled to 0", operators: []operator{{}, {name: "api", serves: "none", args: []string{"--serve=api"}, mounts: []string{"cert"}}},
 		api: "api", before: []string{"scale api 0"}, plan: "namespace/$A", alone: true},
 	{name: "conversion-type", about: "the operator's namespace, which converts the type, and the type", operators: []operator{{args: []string{"--serve=conversion", "--version=v2"}, mounts: []string{"cert"}}},
 		conversion: "toy", plan: "namespace/$S $TOYS", possible: true, alone: true},
-	{name: "conversion-namespaces", about: "the same, and the namespace of the objects instead of the type", operators: []operator{{args: []string{"--serve=conversion", "--version=v2"}, mounts: []string{"cert"}}},
+	{name: "conversion-namespaces", about: "the operator's namespace, which converts the type, and the namespace of the objects", operators: []operator{{args: []string{"--serve=conversion", "--version=v2"}, mounts: []string{"cert"}}},
 		conversion: "toy", plan: "namespace/$S namespace/$A", possible: true, alone: true},
 }

@@ -11,19 +11,18 @@ import (
 const pageHead = `# Layouts
 
 What previews say, and what happens: operators with everything that belongs to them, in many layouts, on a control plane
-on which they work. A row has what ` + "`kubectl gc delete --dry-run`" + ` says of a deletion, and what is left a minute after
-` + "`kubectl delete`" + ` of the same objects.%s ` + "`make foresight`" + ` runs them and writes
-this page. [The layouts](../test/foresight/layouts_test.go) are a table, and [the operator](../test/foresight/toy) is a
+on which they work. A row has what ` + "`kubectl gc delete --dry-run`" + ` says of a deletion, what is left a minute after
+` + "`kubectl delete`" + ` of the same objects,%s and the layouts in which it was so. ` + "`make foresight`" + ` runs them and writes this page. [The layouts](../test/foresight/layouts_test.go) are a table, and [the operator](../test/foresight/toy) is a
 small program.
 
-Unless the row says something else, one operator for all namespaces runs in its own namespace, and keeps a finalizer on two
+Unless a layout says something else, one operator for all namespaces runs in its own namespace, and keeps a finalizer on two
 objects in another. It takes a second to clean up, and stops when its pod gets a signal to end. Where it depends on who is faster,
 another run may leave something else.
 
 `
 
-const pageSafe = ` The last column has what ` + "`kubectl gc delete --order=safe`" + `
-leaves of another copy, and its exit code.`
+const pageSafe = ` what ` + "`kubectl gc delete --order=safe`" + `
+leaves of another copy, with its exit code,`
 
 // A summary counts, over all layouts, what the page ends with. Its lists name layouts.
 type summary struct {
@@ -34,21 +33,30 @@ type summary struct {
 // table is the page.
 func table(results []*result) string {
 	safe := slices.ContainsFunc(results, func(r *result) bool { return r.safe != nil || r.safeError != nil })
-	about, columns := "", []string{"layout", "what is deleted", "preview", "kubectl delete"}
+	about, columns := "", []string{"preview", "kubectl delete"}
 	if safe {
 		about, columns = pageSafe, append(columns, "--order=safe")
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, pageHead, about)
+	columns = append(columns, "layouts: what is deleted")
 	fmt.Fprintf(&b, "| %s |\n%s|\n", strings.Join(columns, " | "), strings.Repeat("|---", len(columns)))
 	var sum summary
+	var rows []string
+	layouts := map[string][]string{}
 	for _, r := range results {
-		cells := []string{r.layout.name, r.layout.about}
-		cells = append(cells, r.usualCells(&sum)...)
+		cells := r.usualCells(&sum)
 		if safe {
 			cells = append(cells, r.safeCell(&sum))
 		}
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+		row := strings.Join(cells, " | ")
+		if layouts[row] == nil {
+			rows = append(rows, row)
+		}
+		layouts[row] = append(layouts[row], "`"+r.layout.name+"`: "+r.layout.about)
+	}
+	for _, row := range rows {
+		fmt.Fprintf(&b, "| %s | %s |\n", row, strings.Join(layouts[row], "<br>"))
 	}
 	fmt.Fprintf(&b, "\n%d layouts.\n\n", len(results))
 	fmt.Fprintf(&b, "- Objects that were said to go and stayed, or said to stay and went: %d.\n", sum.wrong)

@@ -54,7 +54,7 @@ type Asker struct {
 }
 
 // New returns an Asker. The prober may be nil: then nothing is asked, and what is
-// known of webhooks has to do.
+// known of webhooks has to do. So may the finder: then no workload is looked for behind a service.
 func New(ctx context.Context, prober Prober, reader *evidence.Reader, finder *controllers.Finder) *Asker {
 	return &Asker{
 		ctx: ctx, prober: prober, evidence: reader, finder: finder,

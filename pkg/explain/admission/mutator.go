@@ -202,19 +202,19 @@ func mutates(policy *unstructured.Unstructured, field string) bool {
 // policyMatches reports whether a mutating policy may apply to updates of the
 // object.
 func (a *Asker) policyMatches(policy *unstructured.Unstructured, n graph.Node) bool {
-	return a.constrained(policy, "matchConstraints", "UPDATE")(n)
+	return a.constrained(policy, "matchConstraints", "UPDATE", "")(n)
 }
 
 // PolicyAsked returns what reports whether a policy may be asked by its binding about an
-// operation on an object, as far as their rules and selectors tell.
-func (a *Asker) PolicyAsked(policy, binding *unstructured.Unstructured, operation string) func(graph.Node) bool {
-	byPolicy, byBinding := a.constrained(policy, "matchConstraints", operation), a.constrained(binding, "matchResources", operation)
+// operation on an object, or on a subresource of it if that is not empty, as far as their rules and selectors tell.
+func (a *Asker) PolicyAsked(policy, binding *unstructured.Unstructured, operation, subresource string) func(graph.Node) bool {
+	byPolicy, byBinding := a.constrained(policy, "matchConstraints", operation, subresource), a.constrained(binding, "matchResources", operation, subresource)
 	return func(n graph.Node) bool { return byPolicy(n) && byBinding(n) }
 }
 
 // constrained returns what reports whether an operation on an object meets the match criteria
 // in a field of the spec. A binding without criteria or rules is met by all.
-func (a *Asker) constrained(o *unstructured.Unstructured, field, operation string) func(graph.Node) bool {
+func (a *Asker) constrained(o *unstructured.Unstructured, field, operation, subresource string) func(graph.Node) bool {
 	var m struct {
 		ResourceRules     []admissionRule       `json:"resourceRules"`
 		NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
@@ -226,11 +226,11 @@ func (a *Asker) constrained(o *unstructured.Unstructured, field, operation strin
 		return func(graph.Node) bool { return ofBinding }
 	}
 	if len(m.ResourceRules) == 0 && ofBinding {
-		m.ResourceRules = []admissionRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Operations: []string{"*"}}}
+		m.ResourceRules = []admissionRule{{APIGroups: []string{"*"}, Resources: []string{"*/*"}, Operations: []string{"*"}}}
 	}
 	h := &Webhook{Spec: Spec{Rules: m.ResourceRules, NamespaceSelector: m.NamespaceSelector, ObjectSelector: m.ObjectSelector}}
 	return func(n graph.Node) bool {
-		matches, _ := a.Matches(h, operation, "", n)
+		matches, _ := a.Matches(h, operation, subresource, n)
 		return matches
 	}
 }

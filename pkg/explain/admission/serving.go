@@ -157,7 +157,7 @@ func (a *Asker) silentPods(s *Serving, service *unstructured.Unstructured) {
 			s.Evidence = append(s.Evidence, evidence.Fact{Source: evidence.Identity(evidence.Pods, s.Namespace, list[i].GetName()).String(), Path: "status", Value: describePod(&list[i])})
 		}
 	}
-	if found > 0 {
+	if found > 0 || a.finder == nil {
 		return
 	}
 	s.Evidence = append(s.Evidence, evidence.Fact{Source: "Pods in namespace " + s.Namespace, Value: fmt.Sprintf(noneMatchSelector, selected)})

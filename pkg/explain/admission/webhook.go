@@ -3,6 +3,7 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -93,8 +94,8 @@ type webhookList struct {
 	err error
 }
 
-// webhooks returns the entries of all webhook configurations, which it reads
-// once.
+// webhooks returns the entries of all webhook configurations that can be read, which it reads
+// once. The error is why some cannot.
 func (a *Asker) webhooks() ([]*Webhook, error) {
 	if a.hooks == nil {
 		a.hooks = &webhookList{}
@@ -105,14 +106,13 @@ func (a *Asker) webhooks() ([]*Webhook, error) {
 
 func (a *Asker) readWebhooks() ([]*Webhook, error) {
 	var all []*Webhook
+	var failure error
 	for _, kind := range []struct {
 		resource schema.GroupVersionResource
 		kind     string
 	}{{evidence.MutatingWebhooks, "MutatingWebhookConfiguration"}, {evidence.ValidatingWebhooks, "ValidatingWebhookConfiguration"}} {
 		configs, err := a.evidence.List(kind.resource, "")
-		if err != nil {
-			return nil, err
-		}
+		failure = errors.Join(failure, err)
 		for i := range configs {
 			var view struct {
 				Webhooks []Spec `json:"webhooks"`
@@ -131,7 +131,7 @@ func (a *Asker) readWebhooks() ([]*Webhook, error) {
 		}
 		return a.Index - b.Index
 	})
-	return all, nil
+	return all, failure
 }
 
 // Configured reports whether all webhook configurations that are in the API could be

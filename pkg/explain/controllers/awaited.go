@@ -3,7 +3,9 @@
 package controllers
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/mention"
@@ -22,8 +24,14 @@ func (f *references) Awaited(n graph.Node, message string) []graph.Node {
 	says := func(word string) bool { return mention.Has(message, word) }
 	var awaited []graph.Node
 	for _, m := range f.evidence.In(n.Namespace()) {
-		r := m.Resource()
-		if m.UID() != n.UID() && r.Group == n.Resource().Group && mention.Has(message, m.Name()) && slices.ContainsFunc([]string{r.Kind, r.Kind + "s", r.Resource}, says) {
+		r, name := m.Resource(), m.Name()
+		kinds := []string{r.Kind, r.Kind + "s", r.Resource}
+		if m.UID() == n.UID() || r.Group != n.Resource().Group || !says(name) || !slices.ContainsFunc(kinds, says) {
+			continue
+		}
+		// A name like default may be a word of the sentence: it must come behind the kind, or in a list there.
+		listed := regexp.MustCompile(`\b(` + strings.Join(kinds, "|") + `)\W+([\w./-]+, ?)*` + regexp.QuoteMeta(name) + `\b`)
+		if strings.ContainsAny(name, "-.0123456789") || listed.MatchString(message) {
 			awaited = append(awaited, m)
 		}
 	}

@@ -4,11 +4,11 @@ package controllers
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -34,6 +34,9 @@ type Contender struct {
 	// may: its account may change the object, so far as is known. knows: it may do
 	// anything at all with objects of the type, and be it to read them.
 	may, knows bool
+	// bound: it has set the finalizer, is where the catalogue has the controller, or is named and has a rule for the finalizers of the
+	// type. Others that may not change the object have lost nothing: they only read it, or write its status.
+	bound bool
 	// because says why it may have other rights than those of its account, empty if it has none.
 	because string
 	// near: it is in the object's namespace. alike: it is called after the finalizer
@@ -41,15 +44,20 @@ type Contender struct {
 	near, alike bool
 	// misplaced: the catalogue has the controller where nobody is.
 	misplaced bool
-	// unnamed: the object names another implementation. overlooks: it is told not to reconcile the object.
-	unnamed, overlooks bool
+	// unnamed: the object names another implementation.
+	unnamed bool
+	// overlooks says why it does not reconcile the object, by what it is told; empty if it may.
+	overlooks string
 	// besides: a person set the finalizer, on an object on which the candidate has set
 	// its own finalizer itself.
 	besides bool
 	// against says who else is known to have to do with the finalizer, when nothing but its rights
 	// points at the candidate; empty otherwise.
-	against string
+	against say.Text
 }
+
+// Overlooks reports whether the candidate is told not to reconcile the object.
+func (k *Contender) Overlooks() bool { return k.overlooks != "" }
 
 // Apart reports whether the candidate serves the objects of other namespaces, and may not change
 // this one.
@@ -108,8 +116,8 @@ func (f *Finder) prospects(s *Search, namespace string) []prospect {
 // choose finds the controller among the candidates, for one object.
 func (f *Finder) choose(n graph.Node, s *Search) Choice {
 	ch := pick(f.contenders(n, s), len(f.inventory().unread)+len(s.workloadsUnread) == 0)
-	if ch.how == works && !slices.ContainsFunc(s.Setters, IsCommon) {
-		if ch.best.against = f.against(n, s, ch.best.Candidate); ch.best.against != "" {
+	if ch.how == works {
+		if ch.best.against = f.against(n, s, ch.best.Candidate, false); !ch.best.against.IsZero() {
 			ch.how = unclear // that it works is no more proof than its rights are
 		}
 	}
@@ -134,12 +142,15 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		}
 		k.knows = f.rights().mayAnything(c.Account(), id.Resource.GroupResource(), id.Namespace)
 		k.may = f.rights().mayChange(c.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
-		k.overlooks = c.overlooks(n) && !f.shared(c.Workload, n)
+		k.bound = f.bound(s, &k, id.Namespace)
+		if !f.shared(c.Workload, n) {
+			k.overlooks = c.overlooks(n)
+		}
 		switch {
-		case k.overlooks:
+		case k.Overlooks():
 		case !k.may && !k.otherwise() && p.apart:
 			k.how = apart
-		case !k.may && c.guessed():
+		case !k.may && !k.otherwise() && !k.bound:
 			k.how = mayNot // and not for certain: see pick
 		case k.State.Liveness == Alive && k.may:
 			k.how = works
@@ -150,25 +161,22 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		case !k.may && k.strong && !k.otherwise():
 			k.how = mayNot // and maybe does not work besides
 		}
-		if k.how == works && !c.strong && c.isFound() && s.Vacant() {
+		if k.how == works && (!c.strong || !slices.Contains(s.Setters, c.name)) && c.isFound() && s.Vacant() {
 			k.how, k.misplaced = unclear, true
 		} else if k.how == works && f.setBesides(n, s, c) {
 			k.how, k.besides = unclear, true
 		} else if k.how == works && !c.strong && named != "" && !c.mayBe(named) {
 			k.how, k.unnamed = unclear, true
 		} else if k.how == down {
-			k.against = f.against(n, s, c)
+			k.against = f.against(n, s, c, true)
 		}
 		among = append(among, k)
 	}
 	if named != "" && slices.ContainsFunc(among, func(k Contender) bool { return k.mayBe(named) }) {
 		among = slices.DeleteFunc(among, func(k Contender) bool { return !k.mayBe(named) })
 	}
-	if slices.ContainsFunc(among, func(k Contender) bool { return k.Named && !k.overlooks }) {
-		among = slices.DeleteFunc(among, func(k Contender) bool { return k.overlooks })
-	}
-	if slices.ContainsFunc(among, func(k Contender) bool { return k.how == works && k.Named && k.knows }) { // then a namesake that may do nothing with the type is another's
-		among = slices.DeleteFunc(among, func(k Contender) bool { return k.how == mayNot && !k.knows && !k.otherwise() })
+	if slices.ContainsFunc(among, func(k Contender) bool { return (k.Named || k.how == works || k.how == down) && !k.Overlooks() }) {
+		among = slices.DeleteFunc(among, func(k Contender) bool { return k.Overlooks() })
 	}
 	slices.SortStableFunc(among, func(a, b Contender) int {
 		return cmp.Or(cmp.Compare(weight(b.strong), weight(a.strong)), b.score-a.score, weight(b.knows)-weight(a.knows), b.kin()-a.kin())
@@ -209,7 +217,7 @@ func (a *Contender) rivals() bool {
 	case down, unclear:
 		return a.may || a.Named || a.otherwise()
 	case mayNot:
-		return a.Named && !a.otherwise()
+		return a.bound && !a.otherwise()
 	}
 	return false
 }
@@ -224,7 +232,7 @@ func pick(among []Contender, all bool) Choice {
 	for i := range among {
 		k := &among[i]
 		skipped := k.how == unclear && !k.may && !k.otherwise() && !k.Named
-		if best := first[k.how]; !skipped && (best == nil || best.against != "" && k.against == "") {
+		if best := first[k.how]; !skipped && (best == nil || !best.against.IsZero() && k.against.IsZero()) {
 			first[k.how] = k
 		}
 	}
@@ -233,11 +241,11 @@ func pick(among []Contender, all bool) Choice {
 	switch {
 	case alive != nil:
 		return pickAlive(alive, among)
-	case denied != nil && denied.Named && !denied.otherwise() && denied.stands(among):
+	case denied != nil && denied.bound && !denied.otherwise() && denied.stands(among):
 		return is(mayNot, denied)
 	case unknown != nil:
 		return is(unclear, unknown)
-	case dead != nil && all && dead.against == "" && (dead.score >= certain || dead.identified):
+	case dead != nil && all && dead.against.IsZero() && (dead.score >= certain || dead.identified):
 		return is(down, dead)
 	case dead != nil:
 		return is(unclear, dead)
@@ -255,7 +263,7 @@ func pick(among []Contender, all bool) Choice {
 func (a *Contender) stands(among []Contender) bool {
 	return !slices.ContainsFunc(among, func(k Contender) bool {
 		other := k.Candidate != a.Candidate
-		return other && (k.how == down && k.beats(a) || k.how == unclear && (k.may || k.Named) && !a.beats(&k) || k.knows && !a.knows && k.Named)
+		return other && (k.how == down && k.beats(a) || k.how == unclear && (k.may || k.Named) && !a.beats(&k))
 	})
 }
 
@@ -264,7 +272,7 @@ func pickAlive(alive *Contender, among []Contender) Choice {
 	ch := Choice{how: works, best: alive, Among: among, tied: []Contender{*alive}}
 	for i := range among {
 		switch k := &among[i]; {
-		case k.Candidate == alive.Candidate, k.how == down && k.Account() == alive.Account():
+		case k.Candidate == alive.Candidate, k.how == down && k.Account() == alive.Account() && k.runsAs(alive.Workload):
 		case k.how == works && k.strong == alive.strong && k.score == alive.score && k.kin() == alive.kin():
 			ch.tied = append(ch.tied, *k)
 		case k.rivals() && !alive.beats(k):
@@ -277,45 +285,58 @@ func pickAlive(alive *Contender, among []Contender) Choice {
 	return ch
 }
 
-// undecided says between whom the evidence does not decide.
-func (ch *Choice) undecided() string {
+// undecided says between whom the evidence does not decide, and who else could remove the finalizer.
+func (ch *Choice) undecided(might ...say.Text) say.Text {
 	names := ch.names(func(*Contender) bool { return true })
-	overlooking := slices.IndexFunc(ch.Among, func(k Contender) bool { return k.overlooks })
-	switch {
+	overlooking := slices.IndexFunc(ch.Among, func(k Contender) bool { return k.Overlooks() })
+	switch best := ch.best; {
 	case overlooking >= 0:
 		k := &ch.Among[overlooking]
-		return fmt.Sprintf(overlookingCandidate, k.ID(), k.State.Liveness, watchFlag, k.watches)
-	case ch.best != nil && ch.best.misplaced:
-		return fmt.Sprintf(misplacedCandidate, ch.best.ID(), ch.best.State.Liveness)
-	case ch.best != nil && ch.best.unnamed:
-		return fmt.Sprintf(unnamedCandidate, ch.best.ID(), ch.best.State.Liveness)
-	case ch.best != nil && ch.best.besides:
-		return fmt.Sprintf(besidesCandidate, ch.best.ID(), ch.best.State.Liveness)
-	case ch.best != nil && ch.best.against != "":
-		return fmt.Sprintf(rightsAlone, strings.Join(ch.names(func(k *Contender) bool { return k.mayDo() || k.Candidate == ch.best.Candidate }), ", "), ch.best.against)
+		return say.Of(overlookingCandidate, k.said(), k.overlooks)
+	case best != nil && best.misplaced:
+		return say.Of(misplacedCandidate, best.said())
+	case best != nil && best.unnamed:
+		return say.Of(unnamedCandidate, best.said())
+	case best != nil && best.besides:
+		return say.Of(besidesCandidate, best.said())
+	case best != nil && !best.against.IsZero():
+		named := ch.names(func(k *Contender) bool { return k.mayDo() || k.Candidate == best.Candidate })
+		return say.Of(rightsAlone, say.Join(", ", append(named, might...)...), best.against)
 	case len(names) == 1 && ch.Among[0].State.Liveness == Unsure && ch.Among[0].mayDo():
-		return fmt.Sprintf(doubtfulCandidate, ch.Among[0].ID(), ch.Among[0].State.Because)
+		return say.Of(doubtfulCandidate, ch.Among[0].ID(), ch.Among[0].State.Because)
+	case len(names) == 1 && !ch.Among[0].mayDo():
+		return say.Of(deniedCandidate, names[0])
 	case len(names) == 1:
-		return fmt.Sprintf(oneCandidate, names[0])
+		return say.Of(oneCandidate, names[0])
 	case len(names) > 1 && ch.Among[0].beats(&ch.Among[1]) && ch.Among[0].how != works && ch.Among[0].mayDo():
-		return fmt.Sprintf(probableCandidate, names[0], strings.Join(names[1:], ", "))
+		return say.Of(probableCandidate, names[0], say.Join(", ", names[1:]...))
 	}
-	return fmt.Sprintf(undecidedAmong, strings.Join(names, ", "))
+	return say.Of(undecidedAmong, say.Join(", ", names...))
 }
 
 // names says how the first of some candidates stand.
-func (ch *Choice) names(are func(*Contender) bool) []string {
-	var names []string
+func (ch *Choice) names(are func(*Contender) bool) []say.Text {
+	var names []say.Text
 	for i := range ch.Among {
 		if k := &ch.Among[i]; are(k) && len(names) < evidence.MaxShown {
-			names = append(names, fmt.Sprintf("%s (%s)", k.ID(), k.State.Liveness))
+			names = append(names, k.said())
 		}
 	}
 	return names
 }
 
+func (k *Contender) said() say.Text { return described(k.Workload, k.State.Liveness) }
+
+// described names a workload with how it stands.
+func described(l *Workload, liveness string) say.Text {
+	return say.Of(standsSo, l.ID(), map[string]string{Alive: isRunning, Dead: isNotRunning, Unsure: mightNotRun}[liveness])
+}
+
 // otherwise reports whether the candidate may have other rights than those of its account.
 func (k *Contender) otherwise() bool { return k.because != "" }
+
+// Lacks reports whether the candidate has set the finalizer, by its name, and may not change the object.
+func (k *Contender) Lacks() bool { return k.strong && !k.mayDo() }
 
 // mayDo reports whether the candidate may change the object, so far as is known.
 func (k *Contender) mayDo() bool { return k.may || k.otherwise() }
@@ -358,6 +379,7 @@ func (s *Search) similar(name string) bool {
 
 var (
 	controllerWords = []string{"operator", "controller", "manager"}
+	clusterWords    = []string{"cluster", "kubernetes", "k8s"}
 	finalizerWords  = []string{"cleanup", "finalizer", "finalizers", "finalize", "delete", "deletion", "protection", "k8s"}
 	notWords        = pattern.New("[^a-z0-9]+")
 )

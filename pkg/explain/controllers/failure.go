@@ -103,6 +103,14 @@ const missingText = `(secret|issuer|config|account|class|key|certificate|credent
 
 const endingNamespace = "because it is being terminated"
 
+var inEnding = pattern.New(`in namespace "?([a-z0-9-]+)"? ` + endingNamespace)
+
+// isOver reports whether a message is about a namespace that was being deleted, and is there.
+func (f *Finder) isOver(failure *Failure) bool {
+	in := inEnding().FindStringSubmatch(failure.Message)
+	return in != nil && !f.evidence.Ending(in[1]) && len(f.evidence.Named(evidence.Namespaces.GroupResource(), "", in[1])) > 0
+}
+
 // ofEnding reports whether a message says that something cannot be created in a namespace that is being deleted: that begins
 // before the deletion of its contents.
 func ofEnding(message string) bool { return strings.Contains(message, endingNamespace) }

@@ -80,7 +80,7 @@ type Answer struct {
 	// Helped: By is what the controller needs, which works itself.
 	Helped bool
 	// Why says what makes it unclear.
-	Why string
+	Why say.Text
 	// Called is a workload that is called as the controller, and has no right at all to such objects; nil for none.
 	Called *Candidate
 	// might are those of which nothing tells but that they could.
@@ -92,7 +92,7 @@ type Answer struct {
 func (a *Answer) Others() []*Contender {
 	var others []*Contender
 	for i := range a.Among[:min(len(a.Among), evidence.MaxShown)] {
-		if k := &a.Among[i]; k.Candidate != a.best.Candidate && k.how == down && k.against == "" && k.rivals() && !a.best.beats(k) {
+		if k := &a.Among[i]; k.Candidate != a.best.Candidate && k.how == down && k.against.IsZero() && k.rivals() && !a.best.beats(k) {
 			others = append(others, k)
 		}
 	}
@@ -106,6 +106,11 @@ func (a *Answer) Equals() []Contender {
 		return nil
 	}
 	return a.tied
+}
+
+// Guessed reports whether nothing but its rights points at the one that does not run: to start it is no first step.
+func (a *Answer) Guessed() bool {
+	return a.best != nil && a.best.how == down && !a.best.against.IsZero()
 }
 
 // Went returns the namespace with which the controller went, empty for none, and what
@@ -182,81 +187,100 @@ func (f *Finder) Server(n graph.Node, program string) (_ *Workload, named bool) 
 }
 
 // weigh takes what the candidates tell together with all else.
-func (f *Finder) weigh(n graph.Node, a *Answer) (Situation, string) {
+func (f *Finder) weigh(n graph.Node, a *Answer) (Situation, say.Text) {
 	s := a.Search
 	switch a.how {
 	case works:
 		if helper := f.helper(n, s); helper != nil {
 			a.By, a.Helped = helper, true
-			return Unserved, ""
+			return Unserved, say.Text{}
 		}
-		return Served, ""
+		if a.might = f.closer(n, a); len(a.might) > 0 {
+			return Unclear, say.Of(undecidedAmong, say.Join(", ", append(f.saidOf(a.might), a.best.said())...))
+		}
+		return Served, say.Text{}
 	case mayNot:
-		return NotAllowed, ""
+		return NotAllowed, say.Text{}
 	case down:
 		return f.weighDown(n, a)
 	case nobody:
 		if s.OrphanLease != nil {
-			return Served, ""
+			return Served, say.Text{}
 		}
 		return f.withoutCandidates(n, a)
 	}
-	if a.best.how == apart {
+	switch {
+	case a.best.how == apart:
 		return Unclear, f.ofAnother(n, a)
+	case a.best.how == mayNot || !a.best.against.IsZero(): // nothing ties it, and it may hide one that has no rule for the type
+		a.might = slices.DeleteFunc(slices.Clone(f.possible(n, s)), func(l *Workload) bool {
+			return slices.ContainsFunc(a.Among, func(k Contender) bool { return k.Workload == l })
+		})
 	}
-	return Unclear, a.undecided()
+	if a.best.how == mayNot && len(a.might) > 0 && !a.best.Lacks() {
+		a.Among = nil
+		return Unclear, say.Of(ownerUnknown, f.namesOf(a.might))
+	}
+	return Unclear, a.undecided(f.saidOf(a.might)...)
 }
 
 // weighDown is weigh for a controller that does not run. That it is called so is no proof where somebody lives or has rights
 // who cannot be seen from here.
-func (f *Finder) weighDown(n graph.Node, a *Answer) (Situation, string) {
+func (f *Finder) weighDown(n graph.Node, a *Answer) (Situation, say.Text) {
 	s, c := a.Search, a.By
 	if s.OrphanLease != nil {
-		return Unclear, a.undecided() + andStrangersLease
+		return Unclear, a.undecided().And(andStrangersLease)
 	}
-	if !c.Named && len(s.outside) > 0 {
-		return Unclear, a.undecided() + "; " + s.cannotBeSeen(n)
+	if who := s.cannotBeSeen(n); !c.Named && !who.IsZero() {
+		return Unclear, a.undecided().And("; ").Then(who)
 	}
-	if !c.Named && !c.similar(s) {
-		if a.might = f.possible(n, s); len(a.might) > 0 {
-			return Unclear, fmt.Sprintf(deadOrPossible, c.ID(), Dead, namesOf(a.might))
-		}
+	a.might = f.deputies(s, c)
+	if i := slices.IndexFunc(a.might, func(l *Workload) bool {
+		return l.IsPod() && (l.runsAs(c.Workload) || !l.personal()) && f.StateOf(l).Liveness == Alive
+	}); i >= 0 {
+		a.By = &Candidate{Workload: a.might[i], Signs: c.Signs}
+		return Served, say.Text{}
+	}
+	if len(a.might) == 0 && !c.Named && !c.similar(s) {
+		a.might = slices.DeleteFunc(slices.Clone(f.possible(n, s)), func(l *Workload) bool { return f.StateOf(l).Liveness == Dead })
+	}
+	if len(a.might) > 0 {
+		return Unclear, say.Of(deadOrPossible, described(c.Workload, Dead), f.namesOf(a.might))
 	}
 	if f.evidence.Ending(c.namespace) {
-		return Displaced, ""
+		return Displaced, say.Text{}
 	}
-	return Unserved, ""
+	return Unserved, say.Text{}
 }
 
 // withoutCandidates is a finalizer for which no workload was found.
-func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, string) {
+func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, say.Text) {
 	s := a.Search
-	switch why := f.doubt(n, s); {
-	case why != "":
+	if why := f.doubt(n, s); !why.IsZero() {
 		return Unclear, why
-	case f.inEnding(n, s):
-		return Displaced, ""
 	}
 	a.Called = f.namesake(s)
 	a.might = f.possible(n, s)
 	switch {
 	case len(a.might) > 0 && len(s.Known) > 0:
-		return Unclear, fmt.Sprintf(noKnownWorkload, s.Whose(), namesOf(a.might))
+		return Unclear, say.Of(noKnownWorkload, s.Whose(), f.namesOf(a.might))
 	case len(a.might) > 0:
-		return Unclear, fmt.Sprintf(ownerUnknown, namesOf(a.might))
+		return Unclear, say.Of(ownerUnknown, f.namesOf(a.might))
 	case a.Called != nil:
-		return Unclear, fmt.Sprintf(calledSoWithoutRights, a.Called.ID(), f.StateOf(a.Called.Workload).Liveness, s.resource.GroupResource())
+		return Unclear, say.Of(calledSoWithoutRights, described(a.Called.Workload, f.StateOf(a.Called.Workload).Liveness), s.resource.GroupResource())
 	case n.BeingDeleted() && f.evidence.Now.Sub(evidence.Requested(n.Object())) < Settling:
-		return Unclear, justDeleted
+		return Unclear, say.Of(justDeleted)
+	case f.inEnding(n, s):
+		return Displaced, say.Text{}
 	case s.byPerson():
-		return Manual, ""
+		return Manual, say.Text{}
 	}
-	return Unclaimed, ""
+	return Unclaimed, say.Text{}
 }
 
 // Again is after how long to ask again about an object that was just deleted, 0 for no such object.
 func (f *Finder) Again(n graph.Node, a *Answer) time.Duration {
-	if a.Why != justDeleted {
+	if !a.Why.Has(justDeleted) {
 		return 0
 	}
 	return (Settling - f.evidence.Now.Sub(evidence.Requested(n.Object()))).Round(time.Second)
@@ -266,7 +290,8 @@ func (f *Finder) Again(n graph.Node, a *Answer) time.Duration {
 // others is another's.
 func (f *Finder) namesake(s *Search) *Candidate {
 	for _, c := range s.namesakes {
-		if !f.MayServe(c.Account()) {
+		called := slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != nameLabels && slices.Contains(names, e.Path) })
+		if (called || c.kindred(s, false, false)) && !f.MayServe(c.Account()) {
 			return c
 		}
 	}
@@ -373,119 +398,28 @@ func (f *Finder) Elsewhere(s *Search) string {
 
 // doubt says why finding nothing does not show that nothing is there, empty if
 // it does.
-func (f *Finder) doubt(n graph.Node, s *Search) string {
+func (f *Finder) doubt(n graph.Node, s *Search) say.Text {
 	if elsewhere := f.Elsewhere(s); elsewhere != "" {
-		return fmt.Sprintf(outsideCluster, elsewhere)
+		return say.Of(outsideCluster, elsewhere)
 	}
 	working := f.strangers(s)
 	switch {
 	case len(s.unread) > 0:
-		return fmt.Sprintf(existenceUnread, strings.Join(s.unread, ", "))
+		return say.Of(existenceUnread, strings.Join(s.unread, ", "))
 	case len(working) > 0:
-		return fmt.Sprintf(strangerWrites, working[0], s.workedOn[working[0]])
-	case s.leaseAbove != "":
-		return fmt.Sprintf(strangersLease, s.leaseAbove)
-	case len(s.outside) > 0:
-		return s.cannotBeSeen(n)
+		return say.Of(strangerWrites, s.changed(working[0]))
+	case s.strangersLease != "":
+		return say.Of(strangersLease, s.strangersLease)
 	}
-	return ""
+	return s.cannotBeSeen(n)
 }
 
-// cannotBeSeen says who has a rule for the type and runs where that cannot be seen.
-func (s *Search) cannotBeSeen(n graph.Node) string {
-	who := s.outside[max(0, slices.IndexFunc(s.outside, func(g *grant) bool { return g.namespace == "" || g.namespace == n.Namespace() }))]
-	return fmt.Sprintf(strangersRule, who.subject, who.role)
-}
-
-// possible returns the workloads that work, could change the object by a rule for the type, or by one for everything if a
-// name of them is akin, and may therefore serve a finalizer that nothing else tells anything about. What a person holds back by
-// hand is nobody's.
-func (f *Finder) possible(n graph.Node, s *Search) []*Workload {
-	id := n.Identity()
-	setters, _ := f.managersIn(n, s.Finalizer)
-	if s.byPerson() && !slices.ContainsFunc(s.Setters, isManifest) {
-		return nil
-	}
-	key := id.Namespace + " " + strings.Join(setters, " ")
-	if found, known := s.possible[key]; known {
-		return found
-	}
-	var found []*Workload
-	resource, r := id.Resource.GroupResource(), f.rights()
-	for _, l := range slices.Concat(f.changers(resource), f.periodic(s)) {
-		c, a := Candidate{Workload: l}, l.Account()
-		able := r.mayChange(a, resource, id.Namespace, id.Name) && (r.states(a, resource) || c.akin(s))
-		if !able || isPerson(l.name) || f.isAnother(n, s, &c) || f.StateOf(l).Liveness == Dead {
-			continue
-		}
-		if found = append(found, l); len(found) == evidence.MaxShown {
-			break
+// cannotBeSeen says who has a rule for such objects in the namespace of one and runs where that cannot be seen; empty for nobody.
+func (s *Search) cannotBeSeen(n graph.Node) say.Text {
+	for _, who := range s.outside {
+		if who.namespace == "" || who.namespace == n.Namespace() {
+			return say.Of(strangersRule, who.subject, who.role)
 		}
 	}
-	s.possible[key] = found
-	return found
-}
-
-// changers returns the workloads that may change some object of a type: few of many.
-func (f *Finder) changers(resource schema.GroupResource) []*Workload {
-	able, known := f.able[resource]
-	if !known {
-		for _, l := range f.inventory().workloads {
-			if len(f.rights().changes(l.Account(), resource)) > 0 {
-				able = append(able, l)
-			}
-		}
-		f.able[resource] = able
-	}
-	return able
-}
-
-func namesOf(workloads []*Workload) string {
-	var names []string
-	for _, l := range workloads {
-		names = append(names, l.ID().String())
-	}
-	return strings.Join(names, ", ")
-}
-
-// Possible says of the workloads of which nothing tells but that they could remove the finalizer
-// what lets them.
-func (f *Finder) Possible(n graph.Node, a *Answer) []evidence.Fact {
-	var facts []evidence.Fact
-	for _, l := range a.might {
-		facts = append(facts, f.could(l, n))
-	}
-	return facts
-}
-
-// could says of a workload that could change an object what lets it.
-func (f *Finder) could(l *Workload, n graph.Node) evidence.Fact {
-	st := f.StateOf(l)
-	value := st.Liveness + ": " + st.Because
-	if by := f.GrantedBy(l, n); len(by) > 1 {
-		value += fmt.Sprintf(givesRight, by[0], by[1])
-	}
-	return evidence.Fact{Source: l.ID().String(), Path: "candidate", Value: value}
-}
-
-// Mighty says of the workloads that work and may change everything, the object as well, what lets them. That is no sign that
-// one of them serves a finalizer.
-func (f *Finder) Mighty(n graph.Node) []evidence.Fact {
-	var facts []evidence.Fact
-	id := n.Identity()
-	for _, l := range f.changers(id.Resource.GroupResource()) {
-		if len(facts) < evidence.MaxShown && f.rights().mayAll(l.Account(), id.Namespace) && f.StateOf(l).Liveness != Dead {
-			facts = append(facts, f.could(l, n))
-		}
-	}
-	return facts
-}
-
-// Maybe returns the workloads of which one may remove the finalizer, when that is Unclear.
-func (a *Answer) Maybe() []*Workload {
-	maybe := slices.Clone(a.might)
-	for i := range a.Among {
-		maybe = append(maybe, a.Among[i].Workload)
-	}
-	return maybe
+	return say.Text{}
 }

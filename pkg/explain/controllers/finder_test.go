@@ -88,7 +88,7 @@ func TestFindInPartialView(t *testing.T) {
 			}
 		})
 	}
-	if got, a := without(t, strings.Replace(operator, `"Ready","status":"True"}],"containerStatuses"`, `"Ready","status":"False"}],"containerStatuses"`, 1)); got != controllers.Unclear || !strings.Contains(a.Why, "not ready") {
+	if got, a := without(t, strings.Replace(operator, `"Ready","status":"True"}],"containerStatuses"`, `"Ready","status":"False"}],"containerStatuses"`, 1)); got != controllers.Unclear || !strings.Contains(a.Why.String(), "not ready") {
 		t.Errorf("a pod that is not ready: got %d: %s", got, a.Why)
 	}
 }

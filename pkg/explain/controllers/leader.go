@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -132,6 +134,9 @@ func calledAfter(lease, program string) bool {
 	return false
 }
 
+// leaderWord is in the name of a lease by which leaders are elected; controller-runtime and kubebuilder name it after a domain.
+var leaderWord = pattern.New(`leader|elect|controller|operator|manager|\.`)
+
 // led corrects what pods tell of a workload by its lease.
 func (h *held) led(l *Workload, s State) State {
 	if h == nil {
@@ -143,6 +148,8 @@ func (h *held) led(l *Workload, s State) State {
 			s = State{Liveness: Alive, Because: renewsLease}
 		}
 		s.leads = true
+	case h.by == ownPod && h.state == evidence.LeaseStale && !calledAfter(h.id.Name, l.name) && !leaderWord().MatchString(h.id.Name):
+		return s // it has done something alone, once
 	case h.by == ownPod && h.state == evidence.LeaseStale && s.Liveness == Alive:
 		s.Liveness, s.Trouble, s.Because = Dead, Hung, leaseHung
 		if l.resource.Kind == "StatefulSet" { // a pod of an older version had the same name
@@ -173,12 +180,12 @@ func (f *liveness) stateFor(s *Search, c *Candidate) State {
 		return st
 	}
 	st := f.stateByLeases(s, c)
-	if by, ago := f.lastWrite(s, c); by != "" {
+	if by, ago := f.lastWrite(s, c, st.Liveness == Dead && c.Named); by != "" {
 		switch wrote := fmt.Sprintf(changedLately, by, s.workedOn[by], duration.HumanDuration(ago)); {
 		case st.Liveness == Unsure && st.Trouble != Leaving && ago <= Quiet:
 			st.Liveness, st.Trouble, st.Because, st.Lease = Alive, noTrouble, wrote, graph.Identity{}
-		case st.Liveness == Dead && ago <= Settling:
-			st.Liveness, st.Because = Unsure, st.Because+but+wrote
+		case st.Liveness == Dead && (ago <= Settling || st.Trouble == Hung && ago <= Quiet): // it leads by no such lease
+			st.Liveness, st.Because, st.Unstarted = Unsure, st.Because+although+wrote, false
 		}
 	}
 	s.states[c.ID()] = st
@@ -186,10 +193,11 @@ func (f *liveness) stateFor(s *Search, c *Candidate) State {
 }
 
 // lastWrite returns under which name of a candidate such objects were changed last since their deletion, empty for none, and how
-// long ago.
-func (f *liveness) lastWrite(s *Search, c *Candidate) (by string, ago time.Duration) {
-	for _, manager := range s.workers {
-		if c.calledBy(manager) && (by == "" || s.wrote[manager].After(s.wrote[by])) {
+// long ago. A name of no workload is as good for one that is known not to run: another instance may.
+func (f *liveness) lastWrite(s *Search, c *Candidate, down bool) (by string, ago time.Duration) {
+	for _, manager := range slices.Sorted(maps.Keys(s.wrote)) {
+		its := c.calledBy(manager) || down && !slices.Contains(components, manager) && !f.calledSo(manager)
+		if its && (by == "" || s.wrote[manager].After(s.wrote[by])) {
 			by, ago = manager, f.evidence.Now.Sub(s.wrote[manager])
 		}
 	}

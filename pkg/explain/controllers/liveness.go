@@ -181,7 +181,7 @@ func (f *liveness) leavingState(l *Workload, s State, own []*unstructured.Unstru
 func (f *liveness) accountState(l *Workload, s State, own []*unstructured.Unstructured) State {
 	at := evidence.Identity(evidence.ServiceAccounts, l.Account().Namespace, l.Account().Name).String()
 	switch {
-	case s.Liveness == Dead || l.elsewhere:
+	case s.Liveness == Dead || l.line.Kubeconfig:
 		return s
 	case f.accountLeft(l.Account()):
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Path: "metadata.deletionTimestamp", Value: tokensOfLeaving})

@@ -3,13 +3,13 @@
 package controllers
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -76,7 +76,9 @@ func (f *searcher) byPlace(s *Search, m finalizers.Match, l *Workload, namespace
 			return
 		}
 		if slices.Contains(l.programs, usual.Name) {
-			s.inPlace = append(s.inPlace, l.ID())
+			if cmp.Or(usual.Kind, kind) == kind || strings.Contains(name, usual.Name) { // one image does several things
+				s.inPlace = append(s.inPlace, l.ID())
+			}
 			add(l, goodSign, false, evidence.Fact{Source: l.ID().String(), Path: nameIn, Value: fmt.Sprintf(programInCatalogue, usual.Name, m.Product)})
 			return
 		}
@@ -97,52 +99,49 @@ func (f *searcher) byManagers(s *Search, add adder) {
 			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(setByPodName, s.setOn[manager], manager)})
 		}
 	}
-	for _, l := range slices.Concat(f.inventory().workloads, f.loose(s)) {
-		for _, manager := range s.Setters {
-			if l.calledBy(manager) {
-				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(setByName, s.setOn[manager], manager)})
-			}
-		}
-		for _, manager := range s.workers {
-			if l.calledBy(manager) && !slices.Contains(s.Setters, manager) {
-				add(l, weakSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(changedByName, manager, s.workedOn[manager])})
-			}
-		}
+	for _, l := range f.inventory().workloads {
+		s.calls(l, add)
 	}
 }
 
-// loose returns the pods that run as accounts which have a rule for the type, and belong to no workload of the inventory.
-func (f *searcher) loose(s *Search) []*Workload {
-	var found []*Workload
-	seen := map[Account]bool{}
-	for _, g := range f.rights().holders(s.resource.GroupResource()) {
-		a := Account{g.subject.Namespace, g.subject.Name}
-		if s.own && g.subject.Kind == rbacv1.ServiceAccountKind && !seen[a] {
-			seen[a] = true
-			found = append(found, slices.DeleteFunc(f.usersOf(s, a), func(l *Workload) bool { return !l.IsPod() })...)
+// calls adds the signs that the field managers have the names of a workload.
+func (s *Search) calls(l *Workload, add adder) {
+	for _, manager := range s.Setters {
+		if l.calledBy(manager) {
+			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(setByName, s.setOn[manager], manager)})
 		}
 	}
-	return found
+	for _, manager := range s.workers {
+		if l.calledBy(manager) && !slices.Contains(s.Setters, manager) {
+			add(l, weakSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(changedByName, manager, s.workedOn[manager])})
+		}
+	}
 }
 
 // byEvents finds the workloads that have reported events about the object since
-// its deletion.
+// its deletion. Who else has, lives as well.
 func (f *searcher) byEvents(s *Search, n graph.Node, add adder) {
 	if !n.BeingDeleted() {
 		return
 	}
-	reporters := map[string]evidence.Fact{}
+	reporters := map[string]evidence.Event{}
 	for _, o := range f.evidence.Events(n.Identity().Namespace, n.UID()) {
 		if e := evidence.NewEvent(&o); !e.Last.Before(evidence.Requested(n.Object())) && e.Reporter != "" {
-			reporters[e.Reporter] = e.Fact()
+			reporters[e.Reporter] = e
 		}
 	}
 	names := slices.Sorted(maps.Keys(reporters))
 	for _, l := range f.inventory().workloads {
 		for _, reporter := range names {
 			if l.calledBy(reporter) && !slices.Contains(s.Setters, reporter) {
-				add(l, goodSign, true, reporters[reporter])
+				add(l, goodSign, true, reporters[reporter].Fact())
 			}
+		}
+	}
+	for _, reporter := range names {
+		ofKubernetes := graph.BuiltinGroup(s.resource.Group) && !s.sharesWord(reporter)
+		if !ofKubernetes && !f.calledSo(reporter) && !slices.Contains(s.workers, reporter) {
+			s.workers, s.workedOn[reporter], s.wrote[reporter] = append(slices.Clip(s.workers), reporter), n.Identity(), reporters[reporter].Last
 		}
 	}
 }
@@ -160,23 +159,34 @@ func IsProgram(manager string) bool { return !IsCommon(manager) && !isPerson(man
 // that states it.
 func (f *searcher) byRights(s *Search, add adder) {
 	r := f.rights()
-	seen := map[string]bool{}
-	for _, resource := range s.groups {
+	seen, idle := map[string]bool{}, map[string]bool{} // idle: nothing here runs as it
+	of, foreign := s.groups, s.resource.GroupResource()
+	if !s.own {
+		of = append(slices.Clip(of), foreign)
+	}
+	for _, resource := range of {
 		for _, g := range r.holders(resource) {
-			if namespace, all := strings.CutPrefix(g.subject.Name, "system:serviceaccounts:"); g.subject.Kind == "Group" && all {
+			name, isGroup := g.subject.Name, g.subject.Kind == "Group"
+			if !s.own && resource == foreign && (g.subject.Kind == rbacv1.ServiceAccountKind || !s.sharesWord(name)) {
+				continue // many may change objects of other products: workloads are looked at if nothing else is found
+			}
+			if namespace, all := strings.CutPrefix(name, "system:serviceaccounts:"); isGroup && all {
 				for _, l := range f.within(s, namespace) {
 					add(l, goodSign, false, g.evidence())
 				}
 				continue
 			}
-			if g.subject.Kind != "ServiceAccount" {
-				if !seen[g.subject.String()] && !strings.HasPrefix(g.subject.Name, "system:") {
+			if g.subject.Kind != rbacv1.ServiceAccountKind {
+				everybody := isGroup && (name == "system:serviceaccounts" || name == "system:authenticated")
+				if everybody || !strings.HasPrefix(name, "system:") {
 					s.outside = append(s.outside, g)
 				}
-				seen[g.subject.String()] = true
 				continue
 			}
-			if seen[g.subject.String()] {
+			if who := g.subject.String(); seen[who] {
+				if idle[who] {
+					s.outside = append(s.outside, g)
+				}
 				continue
 			}
 			seen[g.subject.String()] = true
@@ -187,10 +197,12 @@ func (f *searcher) byRights(s *Search, add adder) {
 			switch {
 			case len(users) > 0:
 			case f.accountGone(g.subject):
-				s.lost = append(s.lost, g)
+				if s.maySet(g.subject.Namespace + " " + g.subject.Name) {
+					s.lost = append(s.lost, g)
+				}
 			case !strings.HasPrefix(g.role, "ClusterRole/system:"):
 				// A Job may run as it, or somebody outside with a token of it.
-				s.outside = append(s.outside, g)
+				idle[g.subject.String()], s.outside = true, append(s.outside, g)
 			}
 		}
 	}
@@ -198,25 +210,9 @@ func (f *searcher) byRights(s *Search, add adder) {
 
 // within returns the workloads of a namespace, and the pods that belong to none.
 func (f *roster) within(s *Search, namespace string) []*Workload {
-	var found []*Workload
-	accounts := map[Account]bool{}
-	for _, l := range f.inventory().workloads {
-		if l.namespace == namespace {
-			found = append(found, l)
-			accounts[l.Account()] = true
-		}
-	}
-	if !f.hasPods(namespace) {
-		return found
-	}
-	items, err := f.evidence.List(evidence.Pods, namespace)
-	if err != nil && len(s.workloadsUnread) == 0 {
-		s.workloadsUnread = []string{"pods"}
-	}
-	for i := range items {
-		if l := newPodWorkload(&items[i]); l != nil && !accounts[l.Account()] && !evidence.PodEnded(&items[i]) {
-			found = append(found, l)
-		}
+	found := slices.DeleteFunc(slices.Clone(f.inventory().workloads), func(l *Workload) bool { return l.namespace != namespace })
+	if f.hasPods(namespace) {
+		found = append(found, f.podsIn(s, namespace, func(Account) bool { return true })...)
 	}
 	return found
 }
@@ -233,9 +229,8 @@ func (f *roster) accountUnlisted(a Account) bool {
 	return len(f.evidence.Named(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)) == 0 && f.evidence.Covers(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)
 }
 
-// usersOf returns the workloads that run as an account, and pods that do and
-// belong to none, or else CronJobs, and Jobs that are suspended. That pods could not be read is noted in the search, and says nothing
-// of others.
+// usersOf returns the workloads that run as an account, or else pods that do, or else CronJobs, and Jobs that are suspended. That pods
+// could not be read is noted in the search, and says nothing of others.
 func (f *roster) usersOf(s *Search, a Account) []*Workload {
 	var found []*Workload
 	for _, l := range f.inventory().workloads {
@@ -243,8 +238,8 @@ func (f *roster) usersOf(s *Search, a Account) []*Workload {
 			found = append(found, l)
 		}
 	}
-	if len(found) == 0 && f.hasPods(a.Namespace) || len(found) > 0 && f.hasLoosePods(a.Namespace) {
-		found = append(found, f.podsAs(s, a)...)
+	if len(found) == 0 && f.hasPods(a.Namespace) {
+		found = f.podsIn(s, a.Namespace, func(of Account) bool { return of == a })
 	}
 	if len(found) > 0 || a.Name == "default" { // which many have that serve nothing
 		return found
@@ -252,35 +247,20 @@ func (f *roster) usersOf(s *Search, a Account) []*Workload {
 	return slices.DeleteFunc(slices.Concat(f.periodic(s), f.suspended(s)), func(l *Workload) bool { return l.Account() != a })
 }
 
-// podsAs returns the pods that run as an account and belong to no workload of the inventory. An ended pod serves nothing any
-// more.
-func (f *roster) podsAs(s *Search, a Account) []*Workload {
-	items, err := f.evidence.List(evidence.Pods, a.Namespace)
+// podsIn returns the pods in a namespace that run as an account which is wanted and belong to no workload of the inventory. An ended pod
+// serves nothing any more.
+func (f *roster) podsIn(s *Search, namespace string, wanted func(Account) bool) []*Workload {
+	items, err := f.evidence.List(evidence.Pods, namespace)
 	if err != nil && len(s.workloadsUnread) == 0 {
 		s.workloadsUnread = []string{"pods"}
 	}
 	var found []*Workload
 	for i := range items {
-		if l := newPodWorkload(&items[i]); l != nil && l.Account() == a && !evidence.PodEnded(&items[i]) && !f.selected(&items[i]) {
+		if l := newPodWorkload(&items[i]); l != nil && wanted(l.Account()) && !evidence.PodEnded(&items[i]) && !f.selected(&items[i]) {
 			found = append(found, l)
 		}
 	}
 	return found
-}
-
-// hasLoosePods reports whether pods are in the namespace that bear no mark of a Deployment or a Job, and have no owner in
-// the inventory.
-func (f *roster) hasLoosePods(namespace string) bool {
-	for n := range f.evidence.UnmarkedPods(func(string) bool { return true }) {
-		if n.Namespace() != namespace {
-			continue
-		}
-		owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences})
-		if owner == nil || !f.ownerKnown(namespace, owner) {
-			return true
-		}
-	}
-	return false
 }
 
 // hasPods reports whether pods may be in the namespace.

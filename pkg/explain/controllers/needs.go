@@ -47,7 +47,7 @@ func (f *Finder) Doubts(l *Workload, n graph.Node) []string {
 	}
 	accounts, a := evidence.ServiceAccounts.GroupResource(), l.Account()
 	known := a.Name == "default" || len(f.evidence.Named(accounts, a.Namespace, a.Name)) > 0 || f.evidence.Covers(accounts, a.Namespace, a.Name)
-	if !known && !l.elsewhere && !f.StateOf(l).leads {
+	if !known && !l.line.Kubeconfig && !f.StateOf(l).leads {
 		account := evidence.Identity(evidence.ServiceAccounts, a.Namespace, a.Name).String()
 		f.evidence.NoteUnread(fmt.Sprintf(accountUnlisted, account))
 		doubts = append(doubts, fmt.Sprintf(accountUnread, account))

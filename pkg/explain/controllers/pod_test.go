@@ -14,7 +14,7 @@ func TestStateOfContainers(t *testing.T) {
 		{"it has ended", `{"status":{"phase":"Failed","reason":"Evicted"}}`, "Dead: its pod has ended"},
 		{"gates", `{"spec":{"schedulingGates":[{"name":"g"}]}}`, "Dead: its pod is held by scheduling gates"},
 		{"it crashes", `{"status":{"containerStatuses":[{"name":"c","restartCount":7,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`,
-			"Dead: its container c is in CrashLoopBackOff"},
+			"Dead: its container c is in CrashLoopBackOff (7 restarts)"},
 		{"it needs a Secret", `{"status":{"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"CreateContainerConfigError","message":"secret \"s\" not found"}}}]}}`,
 			`Dead: its container c is in CreateContainerConfigError: secret "s" not found`},
 		{"so does an init container", `{"status":{"initContainerStatuses":[{"name":"i","state":{"waiting":{"reason":"ErrImagePull"}}}]}}`,

@@ -168,8 +168,11 @@ func (v *podView) state(name string, now time.Time) State {
 		if c.State.Waiting != nil && waitingFor[c.State.Waiting.Reason] != noTrouble {
 			s := State{Liveness: Dead, Trouble: waitingFor[c.State.Waiting.Reason], Because: fmt.Sprintf(containerWaits, c.Name, c.State.Waiting.Reason),
 				Evidence: at("status.containerStatuses["+c.Name+"].state.waiting", c.describe())}
-			if s.Trouble == NotStarted && c.State.Waiting.Message != "" {
+			switch {
+			case s.Trouble == NotStarted && c.State.Waiting.Message != "":
 				s.Because += ": " + c.State.Waiting.Message
+			case s.Trouble == Crashing && c.RestartCount > 0:
+				s.Because += " (" + c.past() + ")"
 			}
 			if runs {
 				s.Liveness = Unsure
@@ -202,7 +205,12 @@ func (c *containerStatus) describe() string {
 	if c.State.Waiting != nil {
 		text = strings.TrimSuffix(c.State.Waiting.Reason+": "+c.State.Waiting.Message, ": ") + "; "
 	}
-	text += fmt.Sprintf("%d restarts", c.RestartCount)
+	return text + c.past()
+}
+
+// past says how often the container was restarted, and how it ended last.
+func (c *containerStatus) past() string {
+	text := fmt.Sprintf("%d restarts", c.RestartCount)
 	if t := c.LastState.Terminated; t != nil {
 		text += fmt.Sprintf(endedWithCode, t.ExitCode, cmp.Or(t.Reason, "no reason"), t.Message)
 	}

@@ -22,7 +22,7 @@ const (
 	// DefaultTypedControllerRateLimiter).
 	recent = 20 * time.Minute
 	// stands is for how long a condition must have stood when another one changes before both are steps: conditions that flip
-	// change together.
+	// change together. That of what the object is there for may flip in a time of its own.
 	stands = time.Minute
 )
 
@@ -72,7 +72,7 @@ func (f *Finder) ProgressOf(n graph.Node, full *unstructured.Unstructured, by *W
 	f.written(n, full, &p)
 	status := statusOf{full: full, foreign: f.foreign(full, by)}
 	for _, failure := range status.failures(n, asked) {
-		if failure.weak {
+		if failure.weak || f.isOver(failure) {
 			p.Says = failure
 		} else {
 			p.take(failure)
@@ -135,7 +135,7 @@ func (f *Finder) moved(n graph.Node, status *statusOf, by *Workload, p *Progress
 		if status.isForeign(i) {
 			continue
 		}
-		if p.Fresh.Type == "" || last.Since.Sub(c.Since) > stands {
+		if p.Fresh.Type == "" || last.Since.Sub(c.Since) > stands && !availability().MatchString(c.Type) {
 			move(c.Since)
 		}
 		if failing, _ := fails(c); !failing {
@@ -153,7 +153,9 @@ func (f *Finder) moved(n graph.Node, status *statusOf, by *Workload, p *Progress
 		switch old := now.Sub(e.Last) > recent; {
 		case old:
 		case e.Type == "Warning" && (!e.Last.Before(asked) || ofEnding(e.Message)) && !news.After(e.Last) && mayReport(e, n, by):
-			p.take(failureOf(e, asked))
+			if failure := failureOf(e, asked); !f.isOver(failure) {
+				p.take(failure)
+			}
 		default:
 			p.Words = append(p.Words, e.Fact())
 		}

@@ -97,7 +97,7 @@ func (f *references) Lacks(n graph.Node, full *unstructured.Unstructured) []Lack
 	}
 	for o := range f.mentions.In(full) {
 		r := f.typeOf(n, o)
-		if r == nil || !o.InSpec() || o.Optional || !refers(o, n, r) || o.Kind == n.Resource().Kind && o.Text == n.Name() {
+		if r == nil || !o.InSpec() || o.Foreign || o.Optional || !refers(o, n, r) || o.Kind == n.Resource().Kind && o.Text == n.Name() {
 			continue
 		}
 		if id := identityIn(r, o.Namespace, o.Text, n); f.isAbsent(id) {
@@ -152,7 +152,7 @@ func (f *references) MissingIn(n graph.Node, message string) (lack *Lack, again 
 			if !qualified {
 				namespace, name = found[3], found[2]
 			}
-			id := identityIn(r, namespace, name, n)
+			id := identityIn(r, cmp.Or(namespace, f.namespaceOf(n, r, name)), name, n)
 			if f.isAbsent(id) {
 				return &Lack{id, evidence.Fact{Source: id.String(), Value: "does not exist"}}, nil
 			}
@@ -162,6 +162,18 @@ func (f *references) MissingIn(n graph.Node, message string) (lack *Lack, again 
 		}
 	}
 	return nil, again
+}
+
+// namespaceOf returns the namespace that the spec of an object states beside the name of another, empty for none.
+func (f *references) namespaceOf(n graph.Node, r *graph.Resource, name string) string {
+	if full, err := f.evidence.Whole(n); err == nil {
+		for o := range f.mentions.In(full) {
+			if o.Text == name && o.Namespace != "" && o.InSpec() && f.typeOf(n, o) == r {
+				return o.Namespace
+			}
+		}
+	}
+	return ""
 }
 
 // madeByControllers reports whether objects of the type are mostly those that a controller makes itself,
@@ -211,9 +223,13 @@ func (f *references) UsersOf(n graph.Node, s *Search) (u Usage) {
 		}
 	}
 	graph.SortByIdentity(u.By, func(u *User) graph.Identity { return u.Identity() })
+	where := ""
+	if n.Namespace() != "" {
+		where = inItsNamespace
+	}
 	for _, relation := range relations(s) {
-		if len(u.Unread) == 0 && !slices.Contains(u.Of, relation.resource) {
-			u.Of = append(u.Of, relation.resource)
+		if of := relation.resource + where; len(u.Unread) == 0 && !slices.Contains(u.Of, of) {
+			u.Of = append(u.Of, of)
 		}
 	}
 	return u

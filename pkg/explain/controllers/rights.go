@@ -71,7 +71,7 @@ type grant struct {
 	namespace string
 	// role and binding name the objects that it comes from.
 	role, binding string
-	// everyday: the role is one of those that clusters hand out to people.
+	// everyday: the role is one of those that clusters hand out to people, and to a ServiceAccount one of the default ones.
 	everyday bool
 }
 
@@ -93,8 +93,14 @@ type rights struct {
 	holding map[schema.GroupResource][]*grant
 	// clusterRoles are by their names.
 	clusterRoles map[string]*rbacv1.ClusterRole
-	// hollow are the users who are bound to a role that is gone or has no rules: they have lost what it gave.
-	hollow map[string]bool
+	// hollow are the bindings of users to a role that is gone or has no rules: they have lost what it gave.
+	hollow map[string][]hollow
+}
+
+// hollow is a binding, which holds in a namespace, to a role that gives nothing; gone: there is none.
+type hollow struct {
+	namespace string
+	gone      bool
 }
 
 // question is which objects of a type an account may change.
@@ -121,7 +127,7 @@ func (f *roster) rights() *rights {
 	}
 	r := &rights{
 		of: map[string][]*grant{}, known: map[question][]allowance{}, namespaces: map[question]map[string]bool{}, holding: map[schema.GroupResource][]*grant{},
-		clusterRoles: map[string]*rbacv1.ClusterRole{}, hollow: map[string]bool{},
+		clusterRoles: map[string]*rbacv1.ClusterRole{}, hollow: map[string][]hollow{},
 	}
 	f.allowed = r
 	rules, everyday := map[string][]rbacv1.PolicyRule{}, map[string]bool{}
@@ -145,11 +151,13 @@ func (f *roster) rights() *rights {
 			if !evidence.Decode(&items[i], &b) {
 				continue
 			}
-			key, role := "/"+b.RoleRef.Name, "ClusterRole/"+b.RoleRef.Name
+			of, in, role := clusterRoles, "", "ClusterRole/"+b.RoleRef.Name
 			if b.RoleRef.Kind == "Role" {
-				key, role = b.Namespace+"/"+b.RoleRef.Name, "Role/"+b.Namespace+"/"+b.RoleRef.Name
+				of, in, role = roles, b.Namespace, "Role/"+b.Namespace+"/"+b.RoleRef.Name
 			}
-			r.bind(&b, rules[key], role, everyday[key])
+			key := in + "/" + b.RoleRef.Name
+			_, known := rules[key]
+			r.bind(&b, rules[key], role, everyday[key], !known && !f.evidence.Goes(of.GroupResource(), in, b.RoleRef.Name))
 			r.bindings = append(r.bindings, b)
 		}
 	}
@@ -165,19 +173,21 @@ func (f *roster) listFor(resource schema.GroupVersionResource, unread *[]string)
 	return items
 }
 
-// isEveryday reports whether a role is one for people, as the default ones and
-// those that are aggregated to them are.
+// isEveryday reports whether a role is one for people, as those that are aggregated to the default ones are.
 func isEveryday(role *rbacv1.ClusterRole) bool {
 	for label := range role.Labels {
 		if strings.HasPrefix(label, rbacv1.GroupName+"/aggregate-to-") {
 			return true
 		}
 	}
-	return role.Namespace == "" && slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, role.Name)
+	return false
 }
 
-// bind adds what a binding gives.
-func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role string, everyday bool) {
+// defaultRoles are those of Kubernetes, as a role of a grant.
+var defaultRoles = []string{"ClusterRole/cluster-admin", "ClusterRole/admin", "ClusterRole/edit", "ClusterRole/view"}
+
+// bind adds what a binding gives; gone: nothing of its role is known.
+func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role string, everyday, gone bool) {
 	name := "ClusterRoleBinding/" + b.Name
 	if b.Namespace != "" {
 		name = "RoleBinding/" + b.Namespace + "/" + b.Name
@@ -193,9 +203,12 @@ func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role str
 			}
 			user = Account{s.Namespace, s.Name}.User()
 		}
-		r.hollow[user] = r.hollow[user] || len(rules) == 0
+		if len(rules) == 0 {
+			r.hollow[user] = append(r.hollow[user], hollow{b.Namespace, gone})
+		}
 		for _, rule := range rules {
-			g := &grant{policyRule: policyRule(rule), subject: subject(s), namespace: b.Namespace, role: role, binding: name, everyday: everyday}
+			g := &grant{policyRule: policyRule(rule), subject: subject(s), namespace: b.Namespace, role: role, binding: name}
+			g.everyday = everyday && s.Kind != rbacv1.ServiceAccountKind || slices.Contains(defaultRoles, role)
 			r.grants = append(r.grants, g)
 			r.of[s.Kind+" "+user] = append(r.of[s.Kind+" "+user], g)
 		}
@@ -263,12 +276,20 @@ func (r *rights) states(a Account, resource schema.GroupResource) bool {
 }
 
 // knows reports whether a rule lets the account do something with objects of the type, or with
-// those of one of the groups or of one below or above it, or it has lost some.
+// those of one of the groups or of one below or above it.
 func (r *rights) knows(a Account, resource schema.GroupResource, groups []schema.GroupResource) bool {
-	return r.hollow[a.User()] || slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool {
+	return slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool {
 		return g.covers(resource) || slices.ContainsFunc(groups, func(of schema.GroupResource) bool {
 			return slices.ContainsFunc(g.APIGroups, func(group string) bool { return group != "" && related(group, of.Group) })
 		})
+	})
+}
+
+// lost reports whether the account may have lost a right in the namespace, by what is left of it; of a role that is gone what it gave is
+// not known.
+func (r *rights) lost(a Account, namespace string, goneToo bool) bool {
+	return slices.ContainsFunc(r.hollow[a.User()], func(h hollow) bool {
+		return (h.namespace == "" || h.namespace == namespace) && (goneToo || !h.gone)
 	})
 }
 
@@ -283,7 +304,7 @@ func (r *rights) mayAnything(a Account, resource schema.GroupResource, namespace
 // set them are given that.
 func (r *rights) ownsFinalizers(a Account, resource schema.GroupResource) bool {
 	return slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool {
-		return slices.Contains(g.APIGroups, resource.Group) && slices.Contains(g.Resources, resource.Resource+"/finalizers")
+		return g.part(resource, "finalizers")
 	})
 }
 
@@ -353,10 +374,17 @@ func (p policyRule) covers(resource schema.GroupResource) bool {
 	return evidence.Lists(p.APIGroups, resource.Group) && evidence.Lists(p.Resources, resource.Resource)
 }
 
-// names reports whether the rule states the group, not "*", and the type, or the finalizers or status of its objects.
+// names reports whether the rule states the type, or its group, not "*", and all types, or the finalizers or status of its objects.
 func (p policyRule) names(resource schema.GroupResource) bool {
-	return slices.Contains(p.APIGroups, resource.Group) && (resource.Resource == "" || evidence.Lists(p.Resources, resource.Resource) ||
-		slices.Contains(p.Resources, resource.Resource+"/finalizers") || slices.Contains(p.Resources, resource.Resource+"/status"))
+	return slices.Contains(p.APIGroups, resource.Group) && (resource.Resource == "" || evidence.Lists(p.Resources, resource.Resource)) ||
+		p.covers(resource) && slices.Contains(p.Resources, resource.Resource) || p.part(resource, "finalizers") || p.part(resource, "status")
+}
+
+// part reports whether the rule states a subresource of the type, or all in its group.
+func (p policyRule) part(resource schema.GroupResource, sub string) bool {
+	return slices.Contains(p.APIGroups, resource.Group) && slices.ContainsFunc([]string{"*", "*/" + sub, resource.Resource + "/" + sub}, func(r string) bool {
+		return slices.Contains(p.Resources, r)
+	})
 }
 
 func (p policyRule) allows(verbs ...string) bool {

@@ -25,7 +25,6 @@ const (
 	strongSign = 4
 	goodSign   = 3
 	weakSign   = 2
-	hint       = 1
 
 	likely  = 2
 	certain = 3
@@ -35,20 +34,13 @@ const (
 type Candidate struct {
 	*Workload
 	score int
-	// identified: something other than rights points at it.
-	identified bool
-	Signs      []evidence.Fact
+	// identified: something other than rights points at it. foreign: nothing is left of rights to the type or others of its group.
+	identified, foreign bool
+	Signs               []evidence.Fact
 	// Named is set when managed fields, an event, a lease, or the place that the
 	// catalogue states name it; strong when that is who set the finalizer, or the
 	// place.
 	Named, strong bool
-}
-
-// guessed reports whether nothing but its name points at the workload: that it
-// fits a pattern of the catalogue, or is there in another namespace than the
-// one that the catalogue states. Another product's may be called alike.
-func (c *Candidate) guessed() bool {
-	return !c.Named && !slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != nameAlone })
 }
 
 // The paths of signs that are no more than names.
@@ -64,13 +56,19 @@ var names = []string{nameAlone, nameOf, nameIn, nameLabels}
 
 const byRule = "roleRef"
 
-// isCalled reports whether nothing but names points at the workload, and isFound whether nothing but names and rights does.
-func (c *Candidate) isCalled() bool { return c.shownBy(names) }
+// The paths of signs that others than the controller seldom have: an auditor reports events, has a webhook for the type, and is
+// installed with it, too.
+const (
+	byHolder     = "spec.holderIdentity"
+	byConversion = "spec.conversion.webhook.clientConfig.service"
+	byServing    = "spec.service"
+)
 
-func (c *Candidate) isFound() bool { return c.shownBy(append(slices.Clip(names), byRule)) }
+var seldom = []string{nameOf, nameIn, byHolder, byConversion, byServing}
 
-func (c *Candidate) shownBy(paths []string) bool {
-	return !slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return !slices.Contains(paths, e.Path) })
+// isFound reports whether nothing but names and rights points at the workload.
+func (c *Candidate) isFound() bool {
+	return !slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != byRule && !slices.Contains(names, e.Path) })
 }
 
 // Search is what was found of the controller of a finalizer on a type.
@@ -86,15 +84,10 @@ type Search struct {
 	own bool
 	// domainServed: a CustomResourceDefinition or API of the domain is there.
 	domainServed bool
-	// Setters are the managers that set it on the objects that were looked at,
-	// workers those that changed such an object after its deletion.
-	Setters, workers []string
-	// setOn and workedOn name the first object on which each of them did, and wrote is when he last changed one.
-	setOn, workedOn map[string]graph.Identity
-	wrote           map[string]time.Time
-	candidates      []*Candidate // the best first
-	// namesakes are workloads at which nothing but names points, and that have no right to such objects, nor to others of
-	// their group: anybody may be called so.
+	managers
+	candidates []*Candidate // the best first
+	// namesakes are workloads that have no right to such objects, nor to others of their group: anybody may be called so, hold a
+	// lease of that name, or be of one release with much else.
 	namesakes []*Candidate
 	// prospects has by namespace the candidates that count for objects in it.
 	prospects map[string][]prospect
@@ -107,13 +100,13 @@ type Search struct {
 	lost, outside []*grant
 	lostServices  []evidence.Fact
 	// leases are those for it that no workload here holds or held; orphanLease is
-	// one that somebody renews.
+	// one that its controller renews elsewhere.
 	leases      []*unstructured.Unstructured
 	OrphanLease *evidence.Fact
-	// leaseAbove is a lease of a domain above the finalizer's that somebody renews who is
-	// no workload here.
-	leaseAbove string
-	unread     []string
+	// strangersLease is one for it, or of a domain above its own, that somebody renews who is no workload
+	// here and may have nothing to do with it.
+	strangersLease string
+	unread         []string
 	// workloadsUnread says what could not be read of workloads beside the inventory.
 	workloadsUnread []string
 	Looked          evidence.Fact
@@ -172,6 +165,11 @@ func (f *searcher) search(n graph.Node, finalizer string, field finalizers.Field
 	f.byManagers(s, add)
 	f.byEvents(s, n, add)
 	f.byRights(s, add)
+	for _, c := range found {
+		if c.IsPod() && !c.strong { // the pods of accounts are known from rights alone
+			s.calls(c.Workload, add)
+		}
+	}
 	f.byDefinition(s, add)
 	f.byWebhooks(s, add)
 	f.byLease(s, n.Namespace(), add)
@@ -180,38 +178,53 @@ func (f *searcher) search(n graph.Node, finalizer string, field finalizers.Field
 		of = append(slices.Clip(of), schema.GroupResource{Group: group})
 	}
 	for _, c := range found {
-		if c.isCalled() && len(f.rights().unread) == 0 && !f.otherwise(c.Workload) && !f.rights().knows(c.Account(), s.resource.GroupResource(), of) {
+		c.foreign = len(f.rights().unread) == 0 && !f.otherwise(c.Workload) && !f.rights().knows(c.Account(), s.resource.GroupResource(), of)
+		if c.foreign && len(f.rights().hollow[c.Account().User()]) == 0 {
 			s.namesakes = append(s.namesakes, c)
 			continue
 		}
-		c.identified = c.Named || slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != byRule && e.Path != nameAlone })
+		c.identified = c.strong || slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return slices.Contains(seldom, e.Path) })
 		s.candidates, s.placed = append(s.candidates, c), s.placed || slices.Contains(s.inPlace, c.ID())
 	}
 	slices.SortFunc(s.candidates, func(a, b *Candidate) int { return cmp.Or(b.score-a.score, a.ID().Compare(b.ID())) })
+	f.renewed(s, n.Namespace())
 	f.complete(s)
 	return s
 }
 
 // Entries returns what the catalogue has of the finalizer: what is said of this
 // kind, or else what is said of this name. The controllers of Kubernetes handle the
-// kinds that are said, and no others.
+// kinds that are said, and no others; a product may have others of its own API.
 func (f *searcher) Entries(finalizer string, kind schema.GroupKind, field finalizers.Field) []finalizers.Match {
 	all := slices.DeleteFunc(f.catalogue.Find(finalizer, kind), func(m finalizers.Match) bool { return m.Field != field })
 	fitting := slices.DeleteFunc(slices.Clone(all), func(m finalizers.Match) bool { return !m.KindFits })
 	if len(fitting) > 0 {
 		return fitting[:1]
 	}
-	return slices.DeleteFunc(all, func(m finalizers.Match) bool { return !m.Exact || m.Builtin != "" })
+	return slices.DeleteFunc(all, func(m finalizers.Match) bool { return !m.Exact || m.Builtin != "" || isOnOthers(&m, kind) })
 }
 
-// OfOthers returns the entry of a controller of Kubernetes that has the finalizer on other kinds alone; nil for none.
-func (f *searcher) OfOthers(s *Search) *finalizers.Match {
-	for _, m := range f.catalogue.Find(s.Finalizer, s.resource.GroupVersionKind().GroupKind()) {
-		if m.Builtin != "" && m.Field == s.Field && len(s.Known) == 0 {
-			return &m
+// isOnOthers reports whether a kind is of Kubernetes, and an entry is for kinds that are stated, none of which is of the same API.
+func isOnOthers(m *finalizers.Match, kind schema.GroupKind) bool {
+	return len(m.Kinds) > 0 && graph.BuiltinGroup(kind.Group) && !slices.ContainsFunc(m.Kinds, func(stated string) bool {
+		_, group, _ := strings.Cut(stated, ".")
+		return group == kind.Group
+	})
+}
+
+// OfOthers returns the entry of a controller that has the finalizer on other kinds alone, with all of these; nil for none.
+func (f *searcher) OfOthers(s *Search) (of *finalizers.Match) {
+	kind := s.resource.GroupVersionKind().GroupKind()
+	for _, m := range f.catalogue.Find(s.Finalizer, kind) {
+		switch {
+		case m.Field != s.Field || len(s.Known) > 0 || m.Builtin == "" && !(m.Exact && isOnOthers(&m, kind)):
+		case of == nil:
+			of = &m
+		case of.Product == m.Product:
+			of.Kinds = append(slices.Clip(of.Kinds), m.Kinds...)
 		}
 	}
-	return nil
+	return of
 }
 
 // local reports whether the controller may run in the object's own namespace.
@@ -262,43 +275,55 @@ func related(a, b string) bool {
 	return a == b || strings.HasSuffix(a, "."+b) && strings.Contains(b, ".") && !shared
 }
 
-// sample returns a few of the terminating objects of n's type and namespace with the
-// finalizer, n first.
+// sample returns a few of the objects of n's type with the finalizer: terminating ones of its namespace, n first, and those that
+// live and were written last, of a custom type anywhere.
 func (f *searcher) sample(n graph.Node, finalizer string) []graph.Node {
-	few := []graph.Node{n}
-	for _, m := range f.evidence.Within(n.Resource().GroupResource(), n.Namespace()) {
-		if len(few) == evidence.MaxShown {
-			break
-		}
-		if m.BeingDeleted() && m.UID() != n.UID() && m.HasFinalizer(finalizer) {
+	few, alive := []graph.Node{n}, []graph.Node{}
+	all := slices.Values(f.evidence.Within(n.Resource().GroupResource(), n.Namespace()))
+	if !graph.BuiltinGroup(n.Resource().Group) {
+		all = f.evidence.Instances(n.Resource().GroupResource())
+	}
+	for m := range all {
+		switch terminates := m.BeingDeleted(); {
+		case m.UID() == n.UID() || !m.HasFinalizer(finalizer):
+		case !terminates:
+			alive = append(alive, m)
+		case len(few) < evidence.MaxShown && m.Namespace() == n.Namespace():
 			few = append(few, m)
 		}
 	}
-	return few
+	slices.SortStableFunc(alive, func(a, b graph.Node) int {
+		x, y := a.Object().ResourceVersion, b.Object().ResourceVersion
+		return cmp.Or(len(y)-len(x), cmp.Compare(y, x)) // numbers
+	})
+	return append(few, alive[:min(len(alive), evidence.MaxShown)]...)
 }
 
 // managers are the field managers of a few objects of a type.
 type managers struct {
-	setters, workers, unread []string
-	setOn, workedOn          map[string]graph.Identity
-	wrote                    map[string]time.Time
+	// Setters are those that set the finalizer, workers those that changed such an object after its deletion. Those that have changed
+	// others with the finalizer since then, which live, are in wrote alone.
+	Setters, workers []string
+	// setOn and workedOn name the first object on which each of them did, and wrote is when he last changed one.
+	setOn, workedOn map[string]graph.Identity
+	wrote           map[string]time.Time
+	unknown         []string // the types of which one could not be read
 }
 
 // managersOf finds out who set the finalizer, and who has changed the objects
 // since they were deleted, if they are. A few objects are looked at.
 func (f *searcher) managersOf(s *Search, n graph.Node) {
 	key := s.Finalizer + " " + s.resource.GroupResource().String()
-	if known, done := f.managers[key]; done {
-		s.Setters, s.workers, s.unread = known.setters, known.workers, slices.Clone(known.unread)
-		s.setOn, s.workedOn, s.wrote = known.setOn, known.workedOn, known.wrote
-		return
+	known, done := f.managers[key]
+	if !done {
+		known = f.readManagers(s.Finalizer, f.sample(n, s.Finalizer))
+		f.managers[key] = known
 	}
-	f.readManagers(s, f.sample(n, s.Finalizer))
-	f.managers[key] = managers{s.Setters, s.workers, slices.Clone(s.unread), s.setOn, s.workedOn, s.wrote}
+	s.managers, s.unread = known, append(s.unread, known.unknown...)
 }
 
-func (f *searcher) readManagers(s *Search, sample []graph.Node) {
-	s.setOn, s.workedOn, s.wrote = map[string]graph.Identity{}, map[string]graph.Identity{}, map[string]time.Time{}
+func (f *searcher) readManagers(finalizer string, sample []graph.Node) managers {
+	s := managers{setOn: map[string]graph.Identity{}, workedOn: map[string]graph.Identity{}, wrote: map[string]time.Time{}}
 	first := func(on map[string]graph.Identity, manager string, n graph.Node) {
 		if _, known := on[manager]; !known {
 			on[manager] = n.Identity()
@@ -309,27 +334,38 @@ func (f *searcher) readManagers(s *Search, sample []graph.Node) {
 		full, err := f.evidence.Whole(n)
 		if err != nil {
 			if !apierrors.IsNotFound(err) {
-				s.unread = append(s.unread, n.Resource().GroupResource().String())
+				s.unknown = append(s.unknown, n.Resource().GroupResource().String())
 			}
 			continue
 		}
+		since := evidence.Requested(n.Object())
+		if !n.BeingDeleted() {
+			since = evidence.Latest(evidence.Requested(sample[0].Object()), f.evidence.Now.Add(-lively))
+		}
 		for _, entry := range full.GetManagedFields() {
-			if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), s.Finalizer) {
+			if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), finalizer) {
 				s.Setters = append(s.Setters, entry.Manager)
 				first(s.setOn, entry.Manager, n)
 			}
-			if n.BeingDeleted() && entry.Time != nil && entry.Time.After(evidence.Requested(n.Object())) && !isPerson(entry.Manager) {
-				s.workers = append(s.workers, entry.Manager)
-				s.wrote[entry.Manager] = evidence.Latest(s.wrote[entry.Manager], entry.Time.Time)
-				first(s.workedOn, entry.Manager, n)
+			if isPerson(entry.Manager) || entry.Time == nil || !sample[0].BeingDeleted() || !entry.Time.After(since) {
+				continue
 			}
+			if n.BeingDeleted() {
+				s.workers = append(s.workers, entry.Manager)
+			}
+			s.wrote[entry.Manager] = evidence.Latest(s.wrote[entry.Manager], entry.Time.Time)
+			first(s.workedOn, entry.Manager, n)
 		}
 	}
 	slices.Sort(s.Setters)
 	s.Setters = slices.Compact(s.Setters)
 	slices.Sort(s.workers)
 	s.workers = slices.Compact(s.workers)
+	return s
 }
+
+// lively is for how long who has written to another object of a type is taken to live.
+const lively = 24 * time.Hour
 
 // isPerson reports whether a field manager is a tool with which people change
 // objects, or that applies what people wrote.
@@ -338,7 +374,8 @@ func isPerson(manager string) bool { return isManifest(manager) || begins(manage
 // isManifest reports whether a field manager is a tool that applies what people wrote: a finalizer in that may be there for a
 // controller.
 func isManifest(manager string) bool {
-	return !begins(manager, byHand) && begins(manager, []string{"kubectl", "helm", "argocd", "kustomize-controller", "helm-controller", "terraform", "Terraform", "pulumi", "Helm"})
+	exactly := slices.Contains([]string{"kubectl", "helm", "Helm", "argocd", "argocd-controller", "argocd-server", "argocd-application-controller", "HashiCorp", "kustomize-controller", "helm-controller", "terraform", "Terraform", "pulumi"}, manager)
+	return exactly || !begins(manager, byHand) && begins(manager, []string{"kubectl-", "terraform-provider", "pulumi-"})
 }
 
 // byHand are the tools with which people change single objects.

@@ -39,7 +39,7 @@ func (f *searcher) byDefinition(s *Search, add adder) {
 				}
 			}
 			config, _, _ := unstructured.NestedMap(definition.Object, "spec", "conversion", "webhook", "clientConfig")
-			f.byService(s, config, evidence.Fact{Source: source, Path: "spec.conversion.webhook.clientConfig.service"}, add)
+			f.byService(s, config, evidence.Fact{Source: source, Path: byConversion}, add)
 		}
 		f.byAPI(s, resource, add)
 	}
@@ -123,7 +123,7 @@ func (f *searcher) byService(s *Search, config map[string]any, e evidence.Fact, 
 	for _, l := range found {
 		add(l, weakSign, false, e)
 	}
-	if len(found) == 0 && f.evidence.Ending(namespace) {
+	if len(found) == 0 && f.evidence.Ending(namespace) && s.maySet(namespace+" "+name) {
 		e.Value += inLeavingNamespace
 		s.lostServices = append(s.lostServices, e)
 	}
@@ -138,7 +138,7 @@ func (f *searcher) byAPI(s *Search, resource schema.GroupResource, add adder) {
 	for i := range registered {
 		if evidence.Nested(&registered[i], "spec", "group") == resource.Group {
 			config, _, _ := unstructured.NestedMap(registered[i].Object, "spec")
-			f.byService(s, config, evidence.Fact{Source: "APIService/" + registered[i].GetName(), Path: "spec.service"}, add)
+			f.byService(s, config, evidence.Fact{Source: "APIService/" + registered[i].GetName(), Path: byServing}, add)
 		}
 	}
 }
@@ -198,13 +198,13 @@ func (f *searcher) byLease(s *Search, namespace string, add adder) {
 	for n := range f.evidence.Instances(evidence.Leases.GroupResource()) {
 		in, name := n.Namespace(), n.Name()
 		_, rest, _ := strings.Cut(name, ".")
-		names := func(domain string) bool { return rest == domain || strings.HasSuffix(rest, "."+domain) }
-		ours := domain != "" && (name == domain || names(domain)) || s.own && names(s.resource.Group) ||
+		ours := domain != "" && (name == domain || rest == domain) || s.own && rest == s.resource.Group ||
 			slices.ContainsFunc(ownNames(s.Setters), func(setter string) bool { return calledAfter(name, setter) })
 		for _, m := range s.Known {
 			ours = ours || slices.ContainsFunc(m.Leases, func(l finalizers.Lease) bool { return l.Is(in, name, namespace) })
 		}
-		above := !ours && (domain != "" && related(domain, rest) || s.own && related(s.resource.Group, rest))
+		isAbove := func(domain string) bool { return len(rest) < len(domain) && related(domain, rest) }
+		above := !ours && (domain != "" && isAbove(domain) || s.own && isAbove(s.resource.Group))
 		if !ours && !above {
 			continue
 		}
@@ -216,17 +216,37 @@ func (f *searcher) byLease(s *Search, namespace string, add adder) {
 		l := f.WorkloadOfPod(in, holder)
 		switch {
 		case l != nil && (ours || f.rights().states(l.Account(), s.resource.GroupResource())):
-			add(l, weakSign, true, evidence.Fact{Source: "Lease/" + in + "/" + name, Path: "spec.holderIdentity", Value: holder})
+			add(l, weakSign, true, evidence.Fact{Source: "Lease/" + in + "/" + name, Path: byHolder, Value: holder})
 		case l != nil, f.podGone(in, holder): // whoever holds it is nobody any more
 		case ours:
 			s.leases = append(s.leases, lease)
-			if state, e := f.evidence.Lease(in, name); state == evidence.LeaseFresh {
-				s.OrphanLease = &e
-			}
 		default:
 			if state, _ := f.evidence.Lease(in, name); state == evidence.LeaseFresh {
-				s.leaseAbove = cmp.Or(s.leaseAbove, "Lease/"+in+"/"+name)
+				s.strangersLease = cmp.Or(s.strangersLease, "Lease/"+in+"/"+name)
 			}
+		}
+	}
+}
+
+// renewed tells apart who renews leases for the finalizer and is no workload here: he may be anybody who calls a lease so, unless it is
+// where the catalogue has it or where a candidate is, or somebody with a rule for the type is there or is called so.
+func (f *searcher) renewed(s *Search, namespace string) {
+	for _, lease := range s.leases {
+		in, name := lease.GetNamespace(), lease.GetName()
+		state, e := f.evidence.Lease(in, name)
+		holder := evidence.Nested(lease, "spec", "holderIdentity")
+		itsPlace := slices.ContainsFunc(s.Known, func(m finalizers.Match) bool {
+			return slices.ContainsFunc(m.Leases, func(l finalizers.Lease) bool { return l.Namespace != "" && l.Is(in, name, namespace) })
+		})
+		switch {
+		case state != evidence.LeaseFresh:
+		case itsPlace, slices.ContainsFunc(s.candidates, func(c *Candidate) bool { return c.namespace == in }),
+			slices.ContainsFunc(slices.Concat(s.outside, s.lost), func(g *grant) bool {
+				return g.subject.Namespace == in || shareWord(g.subject.Name, holder)
+			}):
+			s.OrphanLease = &e
+		default:
+			s.strangersLease = cmp.Or(s.strangersLease, "Lease/"+in+"/"+name)
 		}
 	}
 }

@@ -3,12 +3,13 @@
 package controllers
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -26,6 +27,31 @@ func (f *Finder) isAnother(n graph.Node, s *Search, c *Candidate) bool {
 		return false
 	}
 	return s.Vacant() && f.livesElsewhere(s, c.Workload) || f.Elsewhere(s) != ""
+}
+
+// bound reports whether a candidate is the controller of an object in a namespace even if it may not change that. What is called after its
+// image alone may be of another product, and so may what has lost a role that is gone, and is called so.
+func (f *Finder) bound(s *Search, k *Contender, namespace string) bool {
+	switch {
+	case !k.strong:
+		return false
+	case k.knows, slices.Contains(s.inPlace, k.ID()):
+		return true
+	case k.foreign:
+		return f.rights().lost(k.Account(), namespace, !k.isFound())
+	}
+	return slices.ContainsFunc(s.Setters, func(setter string) bool { return setter == k.name || strings.HasPrefix(k.name, setter+"-") })
+}
+
+// deputies are the pods that belong to no workload and the CronJobs that run as the account of one that does not run.
+func (f *Finder) deputies(s *Search, c *Candidate) []*Workload {
+	if c.account == "default" {
+		return nil
+	}
+	its := func(a Account) bool { return a == c.Account() }
+	return slices.DeleteFunc(slices.Concat(f.podsIn(s, c.namespace, its), f.periodic(s)), func(l *Workload) bool {
+		return !its(l.Account()) || f.StateOf(l).Liveness == Dead
+	})
 }
 
 // setBy reports whether the workload has set the finalizer on the object itself, as far
@@ -49,6 +75,12 @@ func ownNames(setters []string) []string {
 	return slices.DeleteFunc(slices.Clone(setters), func(m string) bool { return IsCommon(m) || isPerson(m) })
 }
 
+// maySet reports whether what has a name may have set the finalizer: where those who did have names of their own, it shares a word with one.
+func (s *Search) maySet(name string) bool {
+	own := ownNames(s.Setters)
+	return len(own) == 0 || slices.ContainsFunc(own, func(setter string) bool { return shareWord(setter, name) })
+}
+
 // setBesides reports whether nobody but people set the finalizer on an object, and the
 // workload has set another one there under a name of its own: what it sets itself is its
 // own, and this need not be.
@@ -68,61 +100,94 @@ func (f *Finder) setBesides(n graph.Node, s *Search, c *Candidate) bool {
 // that it may change the objects is no proof that it serves the finalizer. It is empty otherwise. Where only people
 // set the finalizer, a rule for the type's finalizers is no proof either; and when such a finalizer names no domain,
 // the workload must be called after the finalizer itself, as it has nothing of the type.
-func (f *Finder) against(n graph.Node, s *Search, c *Candidate) string {
+func (f *Finder) against(n graph.Node, s *Search, c *Candidate, down bool) say.Text {
 	setters, _ := f.managersIn(n, s.Finalizer)
 	if len(setters) == 0 {
 		setters = s.Setters
 	}
 	manual := len(setters) > 0 && !slices.ContainsFunc(setters, func(m string) bool { return !isPerson(m) })
-	if c.identified || c.guessed() || c.kindred(s, manual && finalizers.Domain(s.Finalizer) == "") || !manual && f.rights().ownsFinalizers(c.Account(), s.resource.GroupResource()) {
-		return ""
+	owns := !manual && !c.personal() && f.rights().ownsFinalizers(c.Account(), s.resource.GroupResource())
+	if owns || c.identified || c.kindred(s, manual && finalizers.Domain(s.Finalizer) == "", down) {
+		return say.Text{}
 	}
 	if strangers := f.strangers(s); len(strangers) > 0 {
-		return fmt.Sprintf(changedByOther, strangers[0], s.workedOn[strangers[0]])
+		return s.changed(strangers[0])
 	}
-	if len(setters) > 0 {
-		return fmt.Sprintf(setByOther, strings.Join(setters, `", "`))
+	switch {
+	case len(setters) > 0:
+		return say.Of(setByOther, strings.Join(setters, `", "`))
+	case (down || c.personal()) && !slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != byRule }):
+		return say.Of(nothingButRights)
 	}
-	return ""
+	return say.Text{}
 }
 
 // kindred reports whether a name or label of the workload is one of the finalizer's, or, unless that must be, of its
-// domain, or of the type's group when that is the domain's.
-func (c *Candidate) kindred(s *Search, itself bool) bool {
+// domain, or of the type's group when that is the domain's. A label does not say that it is the controller, nor does a name with a word
+// for something else, like widgets-exporter and widgets-backup-controller.
+func (c *Candidate) kindred(s *Search, itself, controller bool) bool {
 	group := s.resource.Group
 	if last := strings.LastIndexByte(group, '.'); last >= 0 {
 		group = group[:last]
 	}
-	names := append(slices.Clone(c.programs), c.name, c.account)
-	labels := c.labels()
-	if c.whole != nil {
-		labels = c.whole.GetLabels()
+	names := append(slices.Clone(c.programs), c.name)
+	if !c.personal() {
+		names = append(names, c.account)
 	}
-	for _, value := range labels {
-		names = append(names, value)
-	}
-	if c.origin != nil {
-		names = append(append(names, c.origin.release), c.origin.labels[:]...)
+	if !controller {
+		labels := c.labels()
+		if c.whole != nil {
+			labels = c.whole.GetLabels()
+		}
+		names = slices.AppendSeq(names, maps.Values(labels))
+		if c.origin != nil {
+			names = append(append(names, c.origin.release), c.origin.labels[:]...)
+		}
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
+		if controller {
+			name = calling(name)
+		}
 		return s.sharesWord(name) || !itself && (s.similar(name) || s.own && shareWord(name, group))
 	})
 }
 
+// calling returns what makes a name a controller's, with the word before it, which is what it controls; empty for no such name. A name of
+// one word is one.
+func calling(name string) string {
+	words := notWords().Split(strings.ToLower(name), -1)
+	last := len(words)
+	for last > 1 && (slices.Contains(controllerWords, words[last-1]) || slices.Contains(clusterWords, words[last-1])) {
+		last--
+	}
+	if last == len(words) && last > 1 {
+		return ""
+	}
+	return strings.Join(words[last-1:], "-")
+}
+
 // akin reports whether a name or label of the workload is one of the finalizer's or of the type's.
 func (c *Candidate) akin(s *Search) bool {
-	return c.kindred(s, false) || shareWord(strings.Join(append(slices.Clone(c.programs), c.name), " "), strings.ToLower(s.resource.Kind)+" "+s.resource.Group)
+	return c.kindred(s, false, false) || shareWord(strings.Join(append(slices.Clone(c.programs), c.name), " "), strings.ToLower(s.resource.Kind)+" "+s.resource.Group)
 }
 
 // strangers are who has changed such objects since their deletion and is no workload that is there, nor a component
 // of Kubernetes. One that has no right to the objects has not changed them, whatever it is called.
 func (f *Finder) strangers(s *Search) []string {
-	return slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.wrote)), func(m string) bool {
 		are := func(all []*Candidate) bool {
 			return slices.ContainsFunc(all, func(c *Candidate) bool { return c.calledBy(m) })
 		}
 		return slices.Contains(components, m) || f.calledSo(m) && (are(s.candidates) || !are(s.namesakes))
 	})
+}
+
+// changed says what a field manager has changed since the deletion.
+func (s *Search) changed(manager string) say.Text {
+	if !slices.Contains(s.workers, manager) {
+		return say.Of(changedLiving, manager, s.workedOn[manager])
+	}
+	return say.Of(changedByOther, manager, s.workedOn[manager])
 }
 
 // apart reports whether a workload is there for the objects of other namespaces, as one
@@ -139,10 +204,6 @@ func (f *Finder) apart(s *Search, c *Candidate, namespace string) bool {
 	switch within := f.rights().within(own, resource); {
 	case within[""]:
 		return false
-	case len(within) == 0:
-		return slices.ContainsFunc(f.inventory().workloads, func(l *Workload) bool {
-			return l.name == c.name && l.namespace != c.namespace && isOnly(f.rights().within(l.Account(), resource), l.namespace)
-		})
 	case isOnly(within, c.namespace):
 		return true
 	}
@@ -157,14 +218,13 @@ func isOnly(namespaces map[string]bool, one string) bool {
 }
 
 // ofAnother says why a controller that is there for other namespaces need not be the one.
-func (f *Finder) ofAnother(n graph.Node, a *Answer) string {
-	name := fmt.Sprintf("%s (%s)", a.best.ID(), a.best.State.Liveness)
+func (f *Finder) ofAnother(n graph.Node, a *Answer) say.Text {
+	name := described(a.best.Workload, a.best.State.Liveness)
 	idle := slices.Concat(a.outside, a.lost)
 	if i := slices.IndexFunc(idle, func(g *grant) bool { return g.namespace == n.Namespace() }); i >= 0 {
-		return fmt.Sprintf(ofOtherNamespaces,
-			idle[i].subject, name)
+		return say.Of(ofOtherNamespaces, idle[i].subject, name)
 	}
-	return fmt.Sprintf(withoutRightThere, name, n.Namespace())
+	return say.Of(withoutRightThere, name, n.Namespace())
 }
 
 // implementations has, for the types whose objects name who implements them, the field that does.

@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/argv"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -57,11 +59,9 @@ type Workload struct {
 	Paused   bool
 	// nowhere: it is a DaemonSet that fits no node.
 	nowhere bool
-	// elsewhere: it is given a kubeconfig, so what its account may do says nothing
-	// of what it may.
-	elsewhere bool
-	// watches chooses the objects that it reconciles, by their labels; empty for all.
-	watches string
+	// line is that of its containers. With a kubeconfig what its account may do says
+	// nothing of what it may.
+	line argv.Line
 }
 
 // ID identifies the workload.
@@ -91,7 +91,7 @@ func (f *roster) otherwise(l *Workload) bool { return f.otherRights(l) != "" }
 // has none.
 func (f *roster) otherRights(l *Workload) string {
 	switch {
-	case l.elsewhere:
+	case l.line.Kubeconfig:
 		return ownKubeconfig
 	case f.rights().mayImpersonate(l.Account()):
 		return impersonates
@@ -116,7 +116,7 @@ func (f *roster) periodic(s *Search) []*Workload {
 	}
 	f.repeated = make([]*Workload, 0, len(items))
 	for i := range items {
-		f.repeated = append(f.repeated, ofTemplate(&cronJobType, &items[i], "spec", "jobTemplate", "spec", "template", "spec"))
+		f.repeated = append(f.repeated, ofTemplate(&cronJobType, &items[i], "spec", "jobTemplate", "spec", "template"))
 	}
 	return f.repeated
 }
@@ -133,18 +133,18 @@ func (f *roster) suspended(s *Search) []*Workload {
 	f.idle = []*Workload{}
 	for i := range items {
 		if suspended, _, _ := unstructured.NestedBool(items[i].Object, "spec", "suspend"); suspended {
-			f.idle = append(f.idle, ofTemplate(&jobType, &items[i], "spec", "template", "spec"))
+			f.idle = append(f.idle, ofTemplate(&jobType, &items[i], "spec", "template"))
 		}
 	}
 	return f.idle
 }
 
-// ofTemplate is a workload that is kept whole and has the spec of its pods at a path.
+// ofTemplate is a workload that is kept whole and has the template of its pods at a path.
 func ofTemplate(resource *graph.Resource, o *unstructured.Unstructured, path ...string) *Workload {
-	template, _, _ := unstructured.NestedMap(o.Object, path...)
-	var spec corev1.PodSpec
-	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) // one that cannot be read has no programs
-	return ofWhole(resource, o, &spec)
+	content, _, _ := unstructured.NestedMap(o.Object, path...)
+	var template corev1.PodTemplateSpec
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(content, &template) // one that cannot be read has no programs
+	return ofWhole(resource, o, &template)
 }
 
 // Ref names the workload for kubectl.
@@ -157,6 +157,11 @@ func (l *Workload) Leaves() bool { return l.deleted != nil }
 
 // IsPod reports whether it is a pod that belongs to no other workload.
 func (l *Workload) IsPod() bool { return l.resource.IsPod() }
+
+// personal reports whether it is a pod that nothing would make again, as a person's is, which may run as any account.
+func (l *Workload) personal() bool {
+	return l.IsPod() && metav1.GetControllerOf(l.whole) == nil && len(l.programs) > 0
+}
 
 // chooses returns what selects the workload's pods in its namespace.
 func (l *Workload) chooses() labels.Selector {
@@ -203,7 +208,7 @@ func templated(resource *graph.Resource, m *metav1.ObjectMeta, replicas *int32, 
 		Replicas: 1, selector: words.one(selectorText(selector)), made: m.CreationTimestamp.Unix(), deleted: m.DeletionTimestamp,
 		origin:    words.origin(originOf(m.Annotations[helmRelease], m.Annotations[helmReleaseNamespace], m.Labels)),
 		podLabels: words.one(labels.Set(template.Labels).String()), account: words.one(accountOf(&template.Spec)),
-		programs: programs(&template.Spec), elsewhere: hasKubeconfig(&template.Spec), watches: watchSelector(&template.Spec),
+		programs: programs(&template.Spec), line: lineOf(template),
 	}
 	if replicas != nil {
 		l.Replicas = *replicas
@@ -235,13 +240,11 @@ const (
 
 // newPodWorkload is a pod that no Deployment, StatefulSet or DaemonSet has.
 func newPodWorkload(o *unstructured.Unstructured) *Workload {
-	var view struct {
-		Spec corev1.PodSpec `json:"spec"`
-	}
-	if !evidence.Decode(o, &view) {
+	var template corev1.PodTemplateSpec // a pod has the same fields
+	if !evidence.Decode(o, &template) {
 		return nil
 	}
-	return ofWhole(&podType, o, &view.Spec)
+	return ofWhole(&podType, o, &template)
 }
 
 // The resources of the workloads that are kept whole.
@@ -252,11 +255,11 @@ var (
 )
 
 // ofWhole is a workload that is kept whole.
-func ofWhole(resource *graph.Resource, o *unstructured.Unstructured, spec *corev1.PodSpec) *Workload {
+func ofWhole(resource *graph.Resource, o *unstructured.Unstructured, template *corev1.PodTemplateSpec) *Workload {
 	return &Workload{
 		resource: resource, namespace: o.GetNamespace(), name: o.GetName(), uid: o.GetUID(), whole: o,
-		deleted: o.GetDeletionTimestamp(), Replicas: -1, account: accountOf(spec), programs: programs(spec), elsewhere: hasKubeconfig(spec),
-		watches: watchSelector(spec),
+		deleted: o.GetDeletionTimestamp(), Replicas: -1, account: accountOf(&template.Spec),
+		programs: programs(&template.Spec), line: lineOf(template),
 	}
 }
 
@@ -285,50 +288,50 @@ func ProgramOf(image string) string {
 	return name
 }
 
-// hasKubeconfig reports whether a container is told to use another identity, or
-// another API server, than that of its account.
-func hasKubeconfig(spec *corev1.PodSpec) bool {
-	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		for _, word := range slices.Concat(c.Command, c.Args) {
-			if strings.Contains(word, "kubeconfig") {
-				return true
-			}
-		}
+// lineOf is what matters of the command lines of all containers.
+func lineOf(template *corev1.PodTemplateSpec) argv.Line {
+	words, variables := []string{}, []string{argv.Annotation(argv.TargetNamespaces, template.Annotations[argv.TargetNamespaces])}
+	for i := range template.Spec.Containers {
+		c := &template.Spec.Containers[i]
+		words = slices.Concat(words, c.Command, c.Args)
 		for _, e := range c.Env {
-			if e.Name == "KUBECONFIG" {
-				return true
+			field := ""
+			if e.ValueFrom != nil && e.ValueFrom.FieldRef != nil {
+				field = e.ValueFrom.FieldRef.FieldPath
 			}
+			variables = append(variables, argv.Variable(e.Name, e.Value, field, e.ValueFrom != nil))
 		}
 	}
-	return false
+	return argv.Read(words, variables)
 }
 
-// watchSelector is the selector by which a container is told to choose what it reconciles, empty for none
-// (github.com/fluxcd/pkg/runtime/controller/watch.go, BindFlags).
-func watchSelector(spec *corev1.PodSpec) (selector string) {
-	for i := range spec.Containers {
-		for _, word := range spec.Containers[i].Args {
-			if flag, value, _ := strings.Cut(word, "="); flag == watchFlag {
-				selector = value
-			}
+// overlooks says why the workload does not reconcile an object, by what it is told; empty if it may.
+func (l *Workload) overlooks(n graph.Node) string {
+	chosen, err := labels.Parse(l.line.Watches)
+	names := strings.Split(l.line.Namespaces, ",")
+	for i := range names {
+		if names[i] = strings.TrimSpace(names[i]); names[i] == argv.Own {
+			names[i] = l.namespace
 		}
 	}
-	return selector
+	switch {
+	case err == nil && !chosen.Matches(labels.Set(n.Object().Labels)):
+		return fmt.Sprintf(otherLabels, l.line.Watches)
+	case l.line.Namespaces != "" && n.Namespace() != "" && !strings.Contains(l.line.Namespaces, "$") && !slices.Contains(names, n.Namespace()):
+		return fmt.Sprintf(otherNamespaces, strings.Join(names, ", "))
+	}
+	return ""
 }
 
-const watchFlag = "--watch-label-selector"
-
-// overlooks reports whether the workload is told not to reconcile an object.
-func (l *Workload) overlooks(n graph.Node) bool {
-	chosen, err := labels.Parse(l.watches)
-	return err == nil && !chosen.Matches(labels.Set(n.Object().Labels))
+// runsAs reports whether both run a program of one name.
+func (l *Workload) runsAs(o *Workload) bool {
+	return slices.ContainsFunc(l.programs, func(program string) bool { return slices.Contains(o.programs, program) })
 }
 
 // shared reports whether another workload of the same program is told to reconcile an object, and may work.
 func (f *Finder) shared(l *Workload, n graph.Node) bool {
 	return slices.ContainsFunc(f.inventory().workloads, func(o *Workload) bool {
-		return o.watches != "" && !o.overlooks(n) && slices.ContainsFunc(o.programs, func(program string) bool { return slices.Contains(l.programs, program) }) && f.StateOf(o).Liveness != Dead
+		return o.line.Watches != "" && o.overlooks(n) == "" && o.runsAs(l) && f.StateOf(o).Liveness != Dead
 	})
 }
 
@@ -337,6 +340,7 @@ func (f *Finder) shared(l *Workload, n graph.Node) bool {
 func IsCommon(name string) bool {
 	return slices.Contains([]string{
 		"manager", "controller", "operator", "controller-manager", "main", "app", "server", "sh", "bash", "unknown", "Go-http-client", "before-first-apply",
+		"OpenAPI-Generator", "python-requests", "kopf", "lightkube", "fabric8-kubernetes-client", "okhttp", "Java", "node-fetch", "axios", "kube-rs",
 	}, name)
 }
 
@@ -353,12 +357,21 @@ func (f *roster) podsOf(l *Workload) ([]*unstructured.Unstructured, error) {
 	chooses := l.chooses()
 	var own []*unstructured.Unstructured
 	for i := range items {
-		if chooses.Matches(labels.Set(items[i].GetLabels())) && !evidence.PodEnded(&items[i]) {
+		if chooses.Matches(labels.Set(items[i].GetLabels())) && !evidence.PodEnded(&items[i]) && !f.isOfOther(l, &items[i]) {
 			own = append(own, &items[i])
 		}
 	}
 	slices.SortFunc(own, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	return own, nil
+}
+
+// isOfOther reports whether a pod belongs to another workload, which chooses its pods by the same labels.
+func (f *roster) isOfOther(l *Workload, pod *unstructured.Unstructured) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && slices.ContainsFunc(f.inventory().workloads, func(o *Workload) bool {
+		hash, begins := strings.CutPrefix(owner.Name, o.name+"-")
+		return o.namespace == l.namespace && o.uid != l.uid && (o.uid == owner.UID || begins && owner.Kind == "ReplicaSet" && !strings.Contains(hash, "-"))
+	})
 }
 
 // loosePods returns pods that no Deployment, StatefulSet or DaemonSet has and

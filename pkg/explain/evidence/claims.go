@@ -4,6 +4,8 @@ package evidence
 
 import (
 	"cmp"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,6 +38,22 @@ func ProtectsClaim(pod *unstructured.Unstructured, claim *graph.Object) bool {
 	return false
 }
 
+// ClaimNames are the names of the claims of a pod's volumes, with those that are made for ephemeral ones.
+func ClaimNames(pod *unstructured.Unstructured) []string {
+	var names []string
+	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name != "" {
+			names = append(names, name)
+		}
+		if _, ephemeral := volume["ephemeral"]; ephemeral {
+			names = append(names, pod.GetName()+"-"+Text(volume["name"]))
+		}
+	}
+	return names
+}
+
 // IsTemplateClaim reports whether a name is that of a claim that a StatefulSet makes from one of its templates
 // (pkg/controller/statefulset/stateful_set_utils.go, getPersistentVolumeClaimName).
 func IsTemplateClaim(set *unstructured.Unstructured, name string) bool {
@@ -56,6 +74,49 @@ func ordinalOf(set *unstructured.Unstructured, name string) int64 {
 	return -1
 }
 
+// Condemned returns the pods that a StatefulSet has to end because it was made smaller, one after another, with the claims that it deletes then.
+func Condemned(whole *unstructured.Unstructured, set graph.Node, nodes iter.Seq[graph.Node]) []graph.Node {
+	replicas, stated, _ := unstructured.NestedInt64(whole.Object, "spec", "replicas")
+	if !stated {
+		replicas = 1
+	}
+	var all []graph.Node
+	for n := range nodes {
+		claim := !n.Virtual() && n.Resource().GroupResource() == Claims.GroupResource() && n.Namespace() == set.Namespace()
+		pod := !n.Virtual() && n.Resource().IsPod() && slices.ContainsFunc(n.Owners(), func(ref graph.Reference) bool { return ref.Owner == set })
+		if claim && ScalesAway(whole, replicas, n.Name()) || pod && ordinal(whole, n.Name()) >= ordinals(whole)+replicas {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// SetsOf returns the StatefulSets of a pod that are not being deleted.
+func SetsOf(pod graph.Node) []graph.Node {
+	var sets []graph.Node
+	for _, ref := range pod.Owners() {
+		if o := ref.Owner; !o.Virtual() && o.Resource().GroupResource() == StatefulSets.GroupResource() && !o.BeingDeleted() {
+			sets = append(sets, o)
+		}
+	}
+	return sets
+}
+
+// ordinal is the ordinal of a StatefulSet's pod, -1 for no name of one.
+func ordinal(set *unstructured.Unstructured, pod string) int64 {
+	digits, is := strings.CutPrefix(pod, set.GetName()+"-")
+	if ordinal, err := strconv.ParseUint(digits, 10, 31); is && err == nil {
+		return int64(ordinal)
+	}
+	return -1
+}
+
+// ordinals is the first ordinal of a StatefulSet's pods.
+func ordinals(set *unstructured.Unstructured) int64 {
+	start, _, _ := unstructured.NestedInt64(set.Object, "spec", "ordinals", "start")
+	return start
+}
+
 // DeletesScaled reports whether a StatefulSet deletes the claims of the pods that it ends when it is made smaller.
 func DeletesScaled(set *unstructured.Unstructured) bool {
 	return Nested(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete"
@@ -64,8 +125,7 @@ func DeletesScaled(set *unstructured.Unstructured) bool {
 // ScalesAway reports whether a StatefulSet deletes a claim when it is made so small
 // (pkg/controller/statefulset/stateful_set_utils.go, updateClaimOwnerRefForSetAndPod).
 func ScalesAway(set *unstructured.Unstructured, replicas int64, claim string) bool {
-	start, _, _ := unstructured.NestedInt64(set.Object, "spec", "ordinals", "start")
-	return DeletesScaled(set) && ordinalOf(set, claim) >= start+replicas
+	return DeletesScaled(set) && ordinalOf(set, claim) >= ordinals(set)+replicas
 }
 
 func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {

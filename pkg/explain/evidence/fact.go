@@ -27,6 +27,8 @@ var (
 	Namespaces          = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	Volumes             = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
 	Claims              = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	Secrets             = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	ConfigMaps          = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	StatefulSets        = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 	Leases              = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	APIServices         = graph.APIServices
@@ -37,6 +39,9 @@ var (
 	MutatingWebhooks    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 	ClusterRoleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
 	AdmissionPolicies   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	PriorityClasses     = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}
+	RuntimeClasses      = schema.GroupVersionResource{Group: "node.k8s.io", Version: "v1", Resource: "runtimeclasses"}
+	ResourceQuotas      = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 )
 
 // VolumeSnapshots and their contents (kubernetes-csi/external-snapshotter), whatever version is served.
@@ -63,14 +68,20 @@ var Copies = []Copy{
 	},
 }
 
+// KeepsData reports whether a type is that of claims or of snapshots: behind their objects there is data that goes with them.
+func KeepsData(of schema.GroupResource) bool {
+	return of == Claims.GroupResource() || slices.ContainsFunc(Copies, func(c Copy) bool { return of == c.Of })
+}
+
 // Stores reports whether a type is that of volumes or of the contents of snapshots: something behind their objects goes with them.
 func Stores(of schema.GroupResource) bool {
 	return of == Volumes.GroupResource() || slices.ContainsFunc(Copies, func(c Copy) bool { return of == c.Contents })
 }
 
 var kinds = map[schema.GroupVersionResource]string{
-	Pods: "Pod", Nodes: "Node", Services: "Service", Namespaces: "Namespace", Claims: "PersistentVolumeClaim", Leases: "Lease",
+	Pods: "Pod", Nodes: "Node", Services: "Service", Namespaces: "Namespace", Claims: "PersistentVolumeClaim", Leases: "Lease", Secrets: "Secret", ConfigMaps: "ConfigMap",
 	ServiceAccounts: "ServiceAccount", APIServices: "APIService", CRDs: "CustomResourceDefinition", AdmissionPolicies: "ValidatingAdmissionPolicy", ClusterRoleBindings: "ClusterRoleBinding",
+	PriorityClasses: "PriorityClass", RuntimeClasses: "RuntimeClass", ResourceQuotas: "ResourceQuota",
 }
 
 // Identity names an object of one of these types that need not be in the graph.

@@ -90,6 +90,16 @@ func (m *metadata) Instances(resource schema.GroupResource) iter.Seq[graph.Node]
 	return m.seen(resource)
 }
 
+// Goes reports whether an object is there that counts as gone.
+func (m *metadata) Goes(resource schema.GroupResource, namespace, name string) bool {
+	for i := range m.index().ranges.OfType(resource) {
+		if n := m.at(i); n.Name() == name && n.Namespace() == namespace && m.gone(n.UID()) {
+			return true
+		}
+	}
+	return false
+}
+
 // seen are the Instances in what was read of the cluster.
 func (m *metadata) seen(resource schema.GroupResource) iter.Seq[graph.Node] {
 	return m.left(m.index().ranges.OfType(resource))

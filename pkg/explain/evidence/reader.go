@@ -117,6 +117,7 @@ func (r *Reader) Without(gone func(types.UID) bool) *Reader {
 func (r *Reader) For(source Source) *Reader {
 	other := New(r.ctx, source)
 	other.whole, other.lists.whole = r, r.lists
+	other.unread, other.lists.unread = r.unread, r.unread
 	return other
 }
 
@@ -355,11 +356,15 @@ func (r *Reader) readEvents(namespace string, uid types.UID) ([]unstructured.Uns
 }
 
 // unread is what could not be read, or found out.
-type unread struct{ what []string }
+type unread struct{ what, forbidden []string }
 
 // note keeps what could not be read.
 func (u *unread) note(p place, err error) {
-	if err != nil && !apierrors.IsNotFound(err) {
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err):
+		u.forbidden = append(u.forbidden, p.String())
+	default:
 		u.NoteUnread(fmt.Sprintf("%s: %v", p, err))
 	}
 }
@@ -367,5 +372,11 @@ func (u *unread) note(p place, err error) {
 // NoteUnread keeps what could not be found out.
 func (u *unread) NoteUnread(what string) { u.what = append(u.what, what) }
 
-// Unread returns what could not be read so far, sorted, each once.
-func (u *unread) Unread() []string { return slices.Compact(slices.Sorted(slices.Values(u.what))) }
+// Unread returns what could not be read so far, sorted, each once: what the user has no right to read is one of them.
+func (u *unread) Unread() []string {
+	all := u.what
+	if len(u.forbidden) > 0 {
+		all = append(slices.Clip(all), strings.Join(slices.Compact(slices.Sorted(slices.Values(u.forbidden))), ", ")+": forbidden")
+	}
+	return slices.Compact(slices.Sorted(slices.Values(all)))
+}

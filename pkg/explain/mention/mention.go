@@ -48,6 +48,8 @@ type Name struct {
 	Optional bool
 	// resources are of the types that are Stated without a kind, as in a rule of a role.
 	resources []string
+	// Foreign: it is in what the object has made elsewhere: in a manifest, or in values for templates.
+	Foreign bool
 	// isKey: it is the key of a map.
 	isKey bool
 	// from is the namespace of the object, in the map that has the text, and key that of the field that says what it names.
@@ -144,7 +146,7 @@ func capital(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[m
 // too little.
 func (r *Reader) In(o *unstructured.Unstructured) iter.Seq[*Name] {
 	return func(yield func(*Name) bool) {
-		w := &walk{r, o.GetNamespace(), yield}
+		w := &walk{r, o.GetNamespace(), false, yield}
 		w.fields(o.Object, "", "")
 	}
 }
@@ -152,8 +154,9 @@ func (r *Reader) In(o *unstructured.Unstructured) iter.Seq[*Name] {
 // walk goes over the names in an object. Its methods report whether to go on.
 type walk struct {
 	*Reader
-	from  string
-	yield func(*Name) bool
+	from    string
+	foreign bool
+	yield   func(*Name) bool
 }
 
 // value looks into a value that a map has under a key.
@@ -176,6 +179,10 @@ func (w *walk) value(v any, in map[string]any, key, path string) bool {
 
 // fields looks into a map that has a key. Paths of its fields begin with before.
 func (w *walk) fields(all map[string]any, key, before string) bool {
+	if _, manifest := all["metadata"].(map[string]any); before != "" && !w.foreign && (manifest && all["kind"] != nil || key == "values" || key == "valuesObject") {
+		w.foreign = true
+		defer func() { w.foreign = false }()
+	}
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		goesOn := true
 		switch of := w.of(k); {
@@ -243,7 +250,7 @@ func (w *walk) rule(rule map[string]any, path string) bool {
 
 // text yields a text with what its field says of it.
 func (w *walk) text(n *Name) bool {
-	n.from, n.of = w.from, w.of(n.key)
+	n.from, n.of, n.Foreign = w.from, w.of(n.key), w.foreign
 	n.Optional, _ = n.in["optional"].(bool)
 	n.Sure = max(n.Sure, Text)
 	return w.yield(n)

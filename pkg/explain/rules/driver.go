@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -45,6 +46,9 @@ func (f *Facts) Leader(c *finding.Controller, lease *unstructured.Unstructured) 
 func Judge(r *evidence.Reader, c *finding.Cause, n graph.Node, failure string, lease evidence.LeaseState) {
 	asked := evidence.Requested(n.Object())
 	age := r.Now.Sub(asked)
+	if failure != "" {
+		c.Summary = c.Summary.And(Saying, admission.Shortened(failure))
+	}
 	switch {
 	case lease == evidence.LeaseStale:
 		c.Verdict, c.Summary = finding.Stuck, c.Summary.And(DriverDown)

@@ -22,8 +22,7 @@ import (
 // kube-controller-manager: cmd/kube-controller-manager/app, whose leader runs the garbage collector and the controllers
 // beside it.
 
-// How long the controllers of kube-controller-manager may take before their silence means something (docs/stuck-causes,
-// thresholds).
+// How long the controllers of kube-controller-manager may take before their silence means something.
 const (
 	managerDelay = 30 * time.Second
 	// customDelay holds for kinds that the garbage collector may just have discovered.

@@ -7,6 +7,7 @@ import "github.com/kubectl-gc/kubectl-gc/internal/say"
 // Drivers of storage and of load balancers, which are known by their leases.
 const (
 	DriverDown say.Word = "; the controller does not run"
+	Saying     say.Word = ": %s"
 	HolderGone say.Word = "does not exist; it is not known whether a driver without a lease runs"
 )
 

@@ -20,8 +20,8 @@
 //	  configmap/blocking gone
 //	  configmap/loose    terminating example.com/hold
 //
-// The scenarios under testdata are named after the rules that they hold, with
-// the letters that docs/design.md uses.
+// The scenarios under testdata are named after the rules that they hold: B of references, C of attempts, D of owners
+// that are finished, E of the API server, W of waves.
 //
 // # Objects
 //

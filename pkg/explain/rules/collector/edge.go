@@ -142,18 +142,12 @@ func (e edge) reference() *graph.Reference {
 // changeable and deletable begin the effect of what works once the dependent can be changed, or the owner deleted.
 func (e edge) changeable() say.Text { return say.Of(ChangeOf, e.dependent.Identity()) }
 
-// FreeOwner are the ways to delete an owner in foreground deletion without a dependent that is blocked itself, and may be
-// unchangeable.
-func FreeOwner(owner, dependent graph.Node, unchangeable bool) []finding.Way {
+// FreeOwner is the way to delete an owner in foreground deletion without a dependent that is blocked itself.
+func FreeOwner(owner, dependent graph.Node) finding.Way {
 	e := edge{owner: owner, dependent: dependent, keeper: rules.Keeper(owner, dependent)}
-	ways := e.ways()
-	for i := range ways {
-		if i > 0 && unchangeable {
-			ways[i].Effect = say.Of(OnceAllowed, e.changeable()).Then(ways[i].Effect)
-		}
-		ways[i].Effect, ways[i].Risk = say.Of(FreesOnly, owner.Identity(), ways[i].Effect), finding.Disruptive
-	}
-	return ways
+	way := e.background()
+	way.Effect, way.Risk = say.Of(FreesOnly, owner.Identity(), way.Effect), finding.Disruptive
+	return way
 }
 
 // free are the ways to delete an owner whose dependent the garbage collector is refused to delete, or to release, which

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -47,11 +48,11 @@ func (j *judgement) actor(c *controllers.Candidate, liveness string) *finding.Co
 	if c == nil {
 		return actor
 	}
-	name := c.ID().String()
+	actor.Name = say.Plain(c.ID())
 	if len(j.s.Known) > 0 {
-		name += " (" + j.s.Known[0].Product + ")"
+		actor.Name = actor.Name.Then(say.Plain(" (" + j.s.Known[0].Product + ")"))
 	}
-	actor.Name, actor.Evidence = say.Plain(name), finding.Facts(c.Signs[:min(len(c.Signs), evidence.MaxShown)]...)
+	actor.Evidence = finding.Facts(c.Signs[:min(len(c.Signs), evidence.MaxShown)]...)
 	if liveness != controllers.Dead { // those are of the cause itself
 		actor.Evidence = append(actor.Evidence, finding.Facts(j.Finder.StateOf(c.Workload).Evidence...)...)
 	}
@@ -63,17 +64,17 @@ func (j *judgement) actor(c *controllers.Candidate, liveness string) *finding.Co
 // working is an object whose controller works; nil stands for one that
 // holds a lease from outside the cluster.
 func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
-	c, name := &finding.Cause{Controller: j.actor(by, controllers.Alive)}, j.s.Whose().String()
+	c, name := &finding.Cause{Controller: j.actor(by, controllers.Alive)}, j.s.Whose()
 	var l *controllers.Workload
 	if by != nil {
-		l, name = by.Workload, by.ID().String()
+		l, name = by.Workload, say.Plain(by.ID())
 		c.Ways = []finding.Way{workload.ReadLogs(l, j.n.Name())}
 	} else {
 		c.Evidence = finding.Facts(*j.s.OrphanLease)
 	}
 	full, err := j.Whole(j.n.Node)
 	if err != nil {
-		c.Kind, c.Key, c.Verdict, c.Summary = finding.FinUnknown, "unread "+name, finding.Unknown, say.Of(ProgressUnread, name)
+		c.Kind, c.Key, c.Verdict, c.Summary = finding.FinUnknown, "unread "+name.String(), finding.Unknown, say.Of(ProgressUnread, name)
 		c.Own = []finding.Fact{finding.Field(j.n.Node, "", err.Error())}
 		return c
 	}
@@ -86,14 +87,16 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 		c.Summary = c.Summary.And(NothingUses, strings.Join(j.unused, ", "))
 	}
 	told(c, &p)
+	if p.Says != nil {
+		c.Summary = c.Summary.And(Reports, brief(p.Says.Message))
+	}
 	j.lacks(full, c, "")
 	if idle := j.since(evidence.Latest(evidence.Latest(evidence.Requested(j.n.Object()), p.Started), p.Moved)); idle > controllers.Quiet {
 		c.Verdict = finding.Unknown
 		j.idles(c, &p, l, idle)
 	}
-	c.Key = strings.Join([]string{string(c.Verdict), name, j.s.Finalizer, j.about}, " ")
+	c.Key = strings.Join([]string{string(c.Verdict), name.String(), j.s.Finalizer, j.about}, " ")
 	if p.Says != nil {
-		c.Summary = c.Summary.And(Reports, p.Says.Message)
 		c.Key += " " + p.Says.Gist(j.n.Name())
 	}
 	if said := (controllers.Failure{Message: p.Only}); c.Verdict == finding.Unknown {
@@ -111,9 +114,13 @@ func (j *judgement) idles(c *finding.Cause, p *controllers.Progress, l *controll
 	case fresh.Type != "":
 		j.about += "flips"
 		c.Summary = c.Summary.And(MightFlip, fresh.Type, duration.HumanDuration(j.since(fresh.Since)))
-		first(c, finding.Way{Effect: say.Of(AskIfFlips, minutes(j.since(fresh.Since)+time.Minute))})
+		at := 0
+		if p.Says != nil { // to look at that comes first
+			at = len(c.Ways)
+		}
+		c.Ways = slices.Insert(c.Ways, at, finding.Way{Effect: say.Of(AskIfFlips, minutes(j.since(fresh.Since)+time.Minute))})
 	case p.Only != "" && p.Says == nil:
-		c.Summary = c.Summary.And(ItSays, p.Only)
+		c.Summary = c.Summary.And(ItSays, brief(p.Only))
 	default:
 		c.Summary = c.Summary.And(NoProgress, minutes(idle))
 	}
@@ -130,6 +137,15 @@ func (j *judgement) idles(c *finding.Cause, p *controllers.Progress, l *controll
 	case p.Says == nil && j.about == "" && l != nil && !writes:
 		c.Ways = append(c.Ways, workload.Restart(l, say.Of(workload.RestartHung))...)
 	}
+}
+
+// brief is the beginning of what a controller says: of a list, the first of it. The evidence has all.
+func brief(message string) string {
+	lines := strings.Split(message, "\n")
+	if len(lines) > 2 {
+		lines = append(lines[:2], "...")
+	}
+	return admission.Shortened(strings.Join(lines, " "))
 }
 
 func minutes(d time.Duration) string {
@@ -194,8 +210,8 @@ func first(c *finding.Cause, way finding.Way) { c.Ways = append([]finding.Way{wa
 
 // failing is an object at which a working controller, one of those named, fails. That counts as stuck when
 // nothing else has moved for long; until then it is not known whether it passes.
-func (j *judgement) failing(c *finding.Cause, p *controllers.Progress, names ...string) *finding.Cause {
-	f, name := p.Failure, say.Plain(strings.Join(names, Or))
+func (j *judgement) failing(c *finding.Cause, p *controllers.Progress, names ...say.Text) *finding.Cause {
+	f, name := p.Failure, say.Join(Or, names...)
 	var undated say.Text
 	c.Kind, c.Verdict, c.Own = finding.FinFailing, finding.Unknown, finding.Facts(f.Evidence)
 	if j.since(evidence.Latest(f.Since, p.Worked)) > f.Patience() {
@@ -215,15 +231,15 @@ func (j *judgement) failing(c *finding.Cause, p *controllers.Progress, names ...
 	case controllers.Paused:
 		c.Summary, c.Ways = say.Of(IgnoresPaused, name, f.Message), []finding.Way{resume(p.Pause)}
 	case controllers.Failing:
-		c.Summary = say.Of(CleanupFails, name, f.Message).Then(undated)
+		c.Summary = say.Of(CleanupFails, name, brief(f.Message)).Then(undated)
 		if stood := j.since(f.Since); f.Dated && stood >= time.Minute {
-			c.Summary = say.Of(HasFailedFor, name, duration.HumanDuration(stood), f.Message)
+			c.Summary = say.Of(HasFailedFor, name, duration.HumanDuration(stood), brief(f.Message))
 		}
 		if !j.waitsFor(c, f, name) && !j.lacks(nil, c, f.Message) {
 			first(c, finding.Way{Effect: say.Of(FixFailure)})
 		}
 	}
-	c.Key = strings.Join([]string{string(c.Verdict), strings.Join(names, " "), j.about, f.Gist(j.n.Name())}, " ")
+	c.Key = strings.Join([]string{string(c.Verdict), name.String(), j.about, f.Gist(j.n.Name())}, " ")
 	return c
 }
 
@@ -328,12 +344,12 @@ func (j *judgement) withOthers(c *finding.Cause, a *controllers.Answer) *finding
 	if len(others) == 0 {
 		return c
 	}
-	names := []string{a.By.ID().String()}
+	names := []say.Text{say.Plain(a.By.ID())}
 	c.Ways = ifController(a.By, c.Ways)
 	for _, k := range others {
-		names = append(names, k.ID().String())
+		names = append(names, say.Plain(k.ID()))
 	}
-	c.Key, c.Summary = strings.Join(names, " "), say.Of(NoneWorks, strings.Join(names, ", "))
+	c.Key, c.Summary = say.Join(" ", names...).String(), say.Of(NoneWorks, say.Join(", ", names...))
 	for _, k := range others {
 		c.Evidence, c.Ways = append(c.Evidence, finding.Facts(k.Describe())...), append(c.Ways, j.tryCandidate(k)...)
 	}

@@ -34,11 +34,11 @@ func (j *judgement) unclear(a *controllers.Answer) *finding.Cause {
 	}
 	// All of them work, so the controller, whichever it is, is the one that fails.
 	if p := j.Finder.ProgressOf(j.n.Node, full, nil); p.Failure != nil {
-		var names []string
+		var names []say.Text
 		for _, k := range tied[:min(len(tied), evidence.MaxShown)] {
-			names = append(names, k.ID().String())
+			names = append(names, say.Plain(k.ID()))
 		}
-		c.Controller.Name, c.Controller.Liveness = say.Plain(strings.Join(names, Or)), controllers.Alive
+		c.Controller.Name, c.Controller.Liveness = say.Join(Or, names...), controllers.Alive
 		return j.failing(c, &p, names...)
 	}
 	return c
@@ -95,6 +95,8 @@ func (j *judgement) tryCandidate(k *controllers.Contender) []finding.Way {
 		return ifController(k.Candidate, workload.Revive(j.Reader, k.Workload, st))
 	case st.Unstarted && st.Liveness == controllers.Unsure:
 		return []finding.Way{workload.Describe(k.Workload, st.Pod)}
+	case k.Lacks():
+		return ifController(k.Candidate, []finding.Way{j.askRights(k.Candidate)})
 	}
 	return []finding.Way{workload.ReadLogs(k.Workload, j.n.Name())}
 }
@@ -103,7 +105,7 @@ func (j *judgement) tryCandidate(k *controllers.Contender) []finding.Way {
 func (j *judgement) unsure(a *controllers.Answer) *finding.Cause {
 	s := j.s
 	c := &finding.Cause{
-		Kind: finding.FinUnknown, Key: s.Finalizer + " " + a.Why, Verdict: finding.Unknown, Summary: say.Of(StillHas, s.Finalizer, a.Why),
+		Kind: finding.FinUnknown, Key: s.Finalizer + " " + a.Why.String(), Verdict: finding.Unknown, Summary: say.Of(StillHas, s.Finalizer, a.Why),
 		Evidence: finding.Facts(s.Looked), Own: j.writersUnknown(), Controller: j.actor(nil, controllers.Unsure),
 	}
 	for i := range a.Among[:min(len(a.Among), evidence.MaxShown)] {
@@ -112,25 +114,38 @@ func (j *judgement) unsure(a *controllers.Answer) *finding.Cause {
 		if k.State.Liveness != controllers.Alive {
 			c.Controller.Among = append(c.Controller.Among, finding.Facts(k.State.Evidence...)...)
 		}
-		if !k.Apart() {
+		if !k.Apart() && !k.Overlooks() {
 			c.Ways = append(c.Ways, j.tryCandidate(k)...)
 		}
 	}
 	c.Controller.Among = append(c.Controller.Among, finding.Facts(j.Finder.Possible(j.n.Node, a)...)...)
-	if left := j.Finder.Again(j.n.Node, a); left > 0 {
-		c.Ways = append(c.Ways, finding.Way{Effect: say.Of(AskAgainIn, left)})
+	for _, l := range a.Might() {
+		if st := j.Finder.StateOf(l); st.Liveness == controllers.Dead {
+			c.Ways = append(c.Ways, ifController(&controllers.Candidate{Workload: l}, workload.Revive(j.Reader, l, st))...)
+		} else if l.ID().Resource.Kind != "CronJob" { // kubectl logs knows none
+			c.Ways = append(c.Ways, workload.ReadLogs(l, j.n.Name()))
+		}
 	}
 	if by := a.Called; by != nil {
 		c.Controller.Among = append(c.Controller.Among, finding.Facts(j.Finder.StateOf(by.Workload).Evidence...)...)
 		c.Ways = append(c.Ways, ifController(by, []finding.Way{j.askRights(by)})...)
 	}
+	see := finding.See(remedy.ManagedFields(j.n.Identity()), SeeStatusAndSetter)
+	if a.Guessed() {
+		first(c, see)
+	}
 	if s.Vacant() {
 		first(c, finding.Way{Effect: say.Of(IfNotNamedReinstall, s.Whose(), j.usually())})
+	}
+	if left := j.Finder.Again(j.n.Node, a); left > 0 {
+		first(c, finding.Way{Effect: say.Of(AskAgainIn, left)})
 	}
 	if i := slices.IndexFunc(a.Among, func(k controllers.Contender) bool { return k.Apart() }); i >= 0 && len(c.Ways) == 0 {
 		c.Ways = j.separate(a.Among[i].Candidate)
 	}
-	c.Ways = append(c.Ways, finding.See(remedy.ManagedFields(j.n.Identity()), SeeStatusAndSetter))
+	if !a.Guessed() {
+		c.Ways = append(c.Ways, see)
+	}
 	return c
 }
 

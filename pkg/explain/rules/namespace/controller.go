@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -73,7 +74,7 @@ func Emptying(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []f
 // provably unreachable.
 func writesRefused(f *rules.Facts, n graph.Node) []finding.Blocker {
 	var blockers []finding.Blocker
-	for _, part := range []string{"status", "finalize"} {
+	for _, part := range admission.PartsOf(n.Resource()) {
 		for _, c := range write.Unreachable(f, n, f.Asker.DeadWebhooks(n, "UPDATE", part), finding.FieldSays(n, "", MatchesUpdates, part)) {
 			blockers = append(blockers, finding.Blocker{Because: say.Of(CannotUpdate, part), Cause: c})
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -90,8 +91,12 @@ func nodeDown(f *rules.Facts, node *unstructured.Unstructured) *finding.Cause {
 		return nil
 	}
 	name, source := node.GetName(), s.Node.String()
-	c := &finding.Cause{Kind: finding.PodNodeNotready, At: s.Node, Key: name, Shared: true, Verdict: finding.Stuck, Summary: say.Of(NodeSilent)}
-	switch {
+	c := &finding.Cause{Kind: finding.PodNodeNotready, At: s.Node, Key: name, Shared: true, Verdict: finding.Stuck}
+	var since say.Text
+	if !s.Ready.Since.IsZero() {
+		since = say.Of(SilentSince, duration.HumanDuration(f.Now.Sub(s.Ready.Since)))
+	}
+	switch c.Summary = say.Of(NodeSilent, since); {
 	case s.State == evidence.LeaseFresh:
 		c.Verdict, c.Summary = finding.Unknown, say.Of(NodeLeaseFresh)
 	case !s.Certain:

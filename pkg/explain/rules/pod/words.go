@@ -35,7 +35,8 @@ const (
 
 // A node that does not report, or does not exist.
 const (
-	NodeSilent        say.Word = "the node does not report: its pods are kept until it recovers, is deleted, or is marked out-of-service"
+	NodeSilent        say.Word = "the node does not report%s: its pods are kept until it recovers, is deleted, or is marked out-of-service"
+	SilentSince       say.Word = ", and has not been Ready for %s"
 	NodeLeaseFresh    say.Word = "the node is not ready, but its lease has not expired: its kubelet might be running"
 	NodeReportUnknown say.Word = "the node is not ready, and it is not known whether its kubelet reports"
 	VirtualSilent     say.Word = "the node is virtual: %s acts as its kubelet, and does not report"

@@ -27,7 +27,6 @@ var (
 	attachments    = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"}
 	csiDrivers     = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
 	storageClasses = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
-	secrets        = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
 // undone says that a controller has not done its task, or fails to.
@@ -210,5 +209,5 @@ func missingParts(r *evidence.Reader, volume *unstructured.Unstructured) []findi
 // secretGone reports whether a Secret provably does not exist, by the lists of
 // metadata: its data is never read.
 func secretGone(r *evidence.Reader, namespace, name string) bool {
-	return len(r.Named(secrets.GroupResource(), namespace, name)) == 0 && r.Covers(secrets.GroupResource(), namespace, name)
+	return len(r.Named(evidence.Secrets.GroupResource(), namespace, name)) == 0 && r.Covers(evidence.Secrets.GroupResource(), namespace, name)
 }

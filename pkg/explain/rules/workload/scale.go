@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -62,6 +63,9 @@ func ScaleUp(r *evidence.Reader, id graph.Identity, effect say.Text) finding.Way
 	h := had{id: id}
 	h.byAutoscalers(r)
 	if workload := r.Itself(id); workload != nil {
+		if owner := metav1.GetControllerOf(workload); owner != nil { // which states the replicas, as OLM and Crossplane do
+			h.again = cmp.Or(h.again, owner.Kind+"/"+owner.Name)
+		}
 		h.bySaved(workload)
 		h.byApplied(workload)
 	}

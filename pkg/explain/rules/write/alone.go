@@ -89,7 +89,7 @@ func (f *failing) policy(said answer.Refusal) (c *finding.Cause, over bool) {
 	case apierrors.IsNotFound(err) || apierrors.IsNotFound(missing):
 		return nil, true
 	case read:
-		asked := f.askedAbout(f.Asker.PolicyAsked(policy, binding, "DELETE"))
+		asked := f.askedAbout(f.Asker.PolicyAsked(policy, binding, "DELETE", ""))
 		if len(asked) == 0 {
 			return nil, true
 		}

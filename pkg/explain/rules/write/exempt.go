@@ -24,22 +24,6 @@ func unguards(what, in say.Word) []remedy.Loss {
 	return finding.Lost(remedy.Unguards, graph.Identity{}, UnguardedAll, what, in)
 }
 
-// asks reports whether a webhook is asked about what removes an object.
-func asks(f *rules.Facts, h *admission.Webhook, m graph.Node) bool {
-	return removed(m, func(operation string) bool {
-		matches, _ := f.Asker.Matches(h, operation, "", m)
-		status, _ := f.Asker.Matches(h, operation, "status", m)
-		return matches || status && evidence.Stores(m.Resource().GroupResource())
-	})
-}
-
-// removed reports whether one of the operations that remove an object is asked about: its deletion, or, of what is being deleted, changes of its
-// finalizers; the kubelet deletes a pod once more, and before a volume or the content of a snapshot is reclaimed it is changed.
-func removed(m graph.Node, asked func(operation string) bool) bool {
-	reclaimed := evidence.Stores(m.Resource().GroupResource())
-	return (!m.BeingDeleted() || m.Resource().IsPod()) && asked("DELETE") || (m.BeingDeleted() || reclaimed) && asked("UPDATE")
-}
-
 // exempt adds a way to exempt the namespace that the object is in, or is, from webhooks of one configuration, for which what they are asked about waits.
 // denied: the webhook answers, and denies what removes it.
 func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, hooks ...*admission.Webhook) {
@@ -48,14 +32,10 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, hooks .
 		asked = slices.DeleteFunc(slices.Clone(f.Asker.Webhooks()), func(h *admission.Webhook) bool { return h.Config != hooks[0].Config })
 	}
 	c.Waits = func(m graph.Node) bool {
-		return slices.ContainsFunc(asked, func(h *admission.Webhook) bool { return asks(f, h, m) })
+		return slices.ContainsFunc(asked, func(h *admission.Webhook) bool { return f.Asker.Waits(h)(m) })
 	}
 	c.Covers = func(m graph.Node) bool {
-		return slices.ContainsFunc(asked, func(h *admission.Webhook) bool {
-			deletes, _ := f.Asker.Matches(h, "DELETE", "", m)
-			updates, _ := f.Asker.Matches(h, "UPDATE", "", m)
-			return deletes || updates
-		})
+		return slices.ContainsFunc(asked, func(h *admission.Webhook) bool { return f.Asker.Covers(h)(m) })
 	}
 	h, what := hooks[0], Webhook
 	if len(hooks) > 1 {
@@ -81,12 +61,7 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, na
 	}
 	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if policy, err := f.Get(evidence.AdmissionPolicies, "", evidence.Nested(binding, "spec", "policyName")); err == nil {
-		deletion, update := f.Asker.PolicyAsked(policy, binding, "DELETE"), f.Asker.PolicyAsked(policy, binding, "UPDATE")
-		c.Waits = func(m graph.Node) bool {
-			return removed(m, func(operation string) bool {
-				return operation == "DELETE" && deletion(m) || operation == "UPDATE" && update(m)
-			})
-		}
+		c.Waits = f.Asker.WaitsBound(policy, binding)
 	}
 	if n.Identity().Place() == "" {
 		way := finding.Does(f.Change(at, binding, remedy.Replace("/spec/validationActions", []any{"Audit"})), OnlyAudit).At(finding.Dangerous)

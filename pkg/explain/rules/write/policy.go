@@ -30,9 +30,9 @@ func (f refused) byPolicy() *finding.Cause {
 			f.unusable(c)
 			return
 		}
-		c.Summary = say.Of(PolicyRejects)
+		c.Summary = say.Of(PolicyRejects, f.rejected())
 		if cannotJudge(r) {
-			c.Summary = say.Of(ExpressionFails)
+			c.Summary = say.Of(ExpressionFails, f.rejected())
 		}
 		if static(r.Name) {
 			c.Summary, c.Ways = c.Summary.And(InFile), []finding.Way{{Effect: say.Of(FromFile)}}
@@ -45,7 +45,7 @@ func (f refused) byPolicy() *finding.Cause {
 		}
 	}))
 	if !r.Misconfigured() {
-		because(c, r.Refusal)
+		f.example(c)
 	}
 	exemptBound(f.Facts, c, f.n, !r.Misconfigured() && !cannotJudge(r), r.Binding)
 	return c
@@ -70,7 +70,7 @@ func (f refused) unusable(c *finding.Cause) {
 	look := remedy.Look{Words: "get validatingadmissionpolicybinding", Args: []string{binding}, Flags: " -o yaml"}
 	repair := say.Of(RecreateParams)
 	c.Summary = say.Of(BindingUnusable, binding)
-	all := f.Asker.Params()
+	all := f.Asker.Params(admission.Validating)
 	if i := slices.IndexFunc(all, func(p admission.Param) bool { return p.Binding.Name == binding }); i >= 0 {
 		p := &all[i]
 		there := len(p.In(f.Asker, namespace)) > 0

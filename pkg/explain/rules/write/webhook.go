@@ -50,14 +50,14 @@ func (f refused) byWebhook() *finding.Cause {
 // denies is a webhook that answers, and rejects the write. Which senders it accepts is in its code.
 func (f refused) denies(h *admission.Webhook) *finding.Cause {
 	c := f.met(f.Once(finding.AdmWebhookDeny, keyOf(h), func(c *finding.Cause) {
-		c.At, c.Summary = h.Config, say.Of(WebhookRejects, h.Name).And(AnswerToYou)
+		c.At, c.Summary = h.Config, say.Of(WebhookRejects, h.Name, f.rejected()).And(AnswerToYou)
 		c.Evidence = shows(finding.Fact{Fact: f.r.Fact()}, h, nil)
 		c.Ways = []finding.Way{finding.See(remedy.YAML(f.n.Identity()), ChangeForWebhook)}
 		if f.operation == "UPDATE" {
 			f.notOfTheWrite(c, f.Asker.Changers(f.n, h, f.r))
 		}
 	}))
-	because(c, f.r.Refusal)
+	f.example(c)
 	exempt(f.Facts, c, f.n, true, h)
 	return c
 }
@@ -151,14 +151,14 @@ func takeIn(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission
 		for _, h := range hooks {
 			names = append(names, h.Name)
 		}
-		c.Summary = say.Of(AllUnreachable, strings.Join(names, ", "))
+		c.Summary = say.Of(AllUnreachable, strings.Join(names, ", "), unreachable(s, message))
 		if len(hooks) <= evidence.MaxShown {
 			c.Evidence = append(c.Evidence, configured(h)...)
 		}
 	case admission.CallError(message) == admission.Late && (s == nil || !s.Dead):
 		c.Summary = say.Of(NotInTime, h.Name, h.Seconds())
 	default:
-		c.Summary = say.Of(OneUnreachable, h.Name)
+		c.Summary = say.Of(OneUnreachable, h.Name, unreachable(s, message))
 	}
 	if c.Verdict != finding.Stuck {
 		c.Summary = c.Summary.And(AsksWho)
@@ -172,6 +172,19 @@ func takeIn(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission
 	c.Summary = c.Summary.Then(workload.Hopeless(s))
 }
 
+// unreachable says why a webhook cannot be called: by what is known of its service, nil for none, or with the words of the call.
+func unreachable(s *admission.Serving, message string) say.Text {
+	switch at := strings.LastIndex(message, `": `); {
+	case s != nil && s.Uninstalled:
+		return say.Of(NoService, evidence.Identity(evidence.Services, s.Namespace, s.Name))
+	case s != nil && s.Dead:
+		return say.Of(NoEndpoint, evidence.Identity(evidence.Services, s.Namespace, s.Name))
+	case at >= 0:
+		return say.Of(Reason, admission.Shortened(strings.TrimPrefix(message[at+len(`": `):], "failed to call webhook: ")))
+	}
+	return say.Text{}
+}
+
 // deadWays are the ways out of a webhook that cannot be called.
 func deadWays(f *rules.Facts, h *admission.Webhook, s *admission.Serving, message string) []finding.Way {
 	var ways []finding.Way
@@ -179,7 +192,7 @@ func deadWays(f *rules.Facts, h *admission.Webhook, s *admission.Serving, messag
 	end.Loss = unguards(Webhooks, FromNowOn)
 	switch wrong := admission.CallError(message); {
 	case leftover(f, h):
-		end.Effect, end.Leftover = say.Of(DeleteLeftover, s.Namespace, s.Name), true
+		end.Effect, end.Leftover = say.Of(DeleteLeftover), true
 		return []finding.Way{end}
 	case wrong != admission.OtherCall && (s == nil || !s.Dead):
 		ways = []finding.Way{correctCall(h, s, wrong, say.Of(BlockedPass))}

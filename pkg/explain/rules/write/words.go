@@ -64,10 +64,17 @@ const (
 	InThose      say.Word = "any more in those namespaces"
 )
 
+// Writes that are rejected.
+const (
+	DeletionOf say.Word = "the deletion of %s"
+	UpdateOf   say.Word = "updates of %s"
+	AndOthers  say.Word = " and of others"
+)
+
 // ValidatingAdmissionPolicies that reject a write.
 const (
-	PolicyRejects     say.Word = "the policy rejects the write that the deletion needs"
-	ExpressionFails   say.Word = "an expression of the policy fails, so the policy rejects the write that the deletion needs"
+	PolicyRejects     say.Word = "the policy rejects %s"
+	ExpressionFails   say.Word = "an expression of the policy fails, so the policy rejects %s"
 	BindingUnusable   say.Word = "its binding %s cannot be used" + rejectsAll
 	ParametersMissing say.Word = "%s, with the parameters of its binding %s, does not exist" + rejectsAll
 	ParamPlace        say.Word = "name %s namespace %s"
@@ -84,8 +91,10 @@ const (
 
 // Webhooks that are unreachable, slow, or reject a write.
 const (
-	AllUnreachable      say.Word = "its webhooks %s are unreachable (failurePolicy: Fail), so every write that one of them covers is rejected"
-	OneUnreachable      say.Word = "its webhook %s is unreachable (failurePolicy: Fail), so every write that it covers is rejected"
+	AllUnreachable      say.Word = "its webhooks %s are unreachable%s, so every write that one of them covers is rejected (failurePolicy: Fail)"
+	OneUnreachable      say.Word = "its webhook %s is unreachable%s, so every write that it covers is rejected (failurePolicy: Fail)"
+	NoService           say.Word = ": %s does not exist"
+	NoEndpoint          say.Word = ": %s has no ready endpoint"
 	NotInTime           say.Word = "its webhook %s did not answer within its timeoutSeconds (%ds; failurePolicy: Fail), so every write that it covers is rejected"
 	AnswersSometimes    say.Word = "its webhook %s answers only sometimes (failurePolicy: Fail): %d of %d dry runs passed it, so the write might pass when it is tried again"
 	AsksWho             say.Word = "; its conditions depend on who sends the write, so the controller's writes might pass"
@@ -95,14 +104,14 @@ const (
 	ConfigUnread        say.Word = "; its configuration could not be read"
 	NotInAPI            say.Word = "; no configuration in the API has a webhook of that name: it is configured by a file on the machines of the control plane, or was removed a moment ago"
 	OneOfSeveral        say.Word = "; several configurations have a webhook of that name"
-	WebhookRejects      say.Word = "its webhook %s rejects the write that the deletion needs"
+	WebhookRejects      say.Word = "its webhook %s rejects %s"
 	MightDelay          say.Word = "its webhook %s might be what delays a %s, which took %s"
 	AnswersLate         say.Word = "its webhook %s does not answer in time: every write that it covers passes without it, after %s"
 	SeemsToAnswerLate   say.Word = "its webhook %s seems not to answer in time: every write that it covers passes, after %s"
 	AnsweredAfter       say.Word = "answered after %s: %s"
 	FindWebhook         say.Word = "see one of the configurations, and find out which of them is the blocker"
 	MakeURLAnswer       say.Word = "see how the webhook is called, at a URL and not through a Service: make that URL answer, and "
-	DeleteLeftover      say.Word = "delete the left-over configuration, whose Service/%s/%s does not exist"
+	DeleteLeftover      say.Word = "delete the left-over configuration (a backup is saved)"
 	DeleteConfiguration say.Word = "delete the configuration with all its webhooks, if its product was uninstalled"
 	ChangeForWebhook    say.Word = "see the object: change it so that the webhook allows the write"
 	LetPass             say.Word = "let writes pass the %s %s"
@@ -132,7 +141,7 @@ const (
 	NotRemovable  say.Word = "its finalizer %s cannot be removed"
 	CoversWrites  say.Word = "the webhook covers writes to it, by its rules and selectors"
 	CoversPods    say.Word = "the webhook covers each of its pods, by its rules and selectors"
-	ServerRejects say.Word = "the API server rejects the write that the deletion needs"
+	ServerRejects say.Word = "the API server rejects %s"
 	AddsAgain     say.Word = "a mutating webhook or policy adds the finalizer again whenever it is removed"
 	AddsAnother   say.Word = "a mutating webhook or policy adds a finalizer whenever the object is changed; a terminating object cannot get new ones, so every change is rejected"
 	ChangesField  say.Word = "%s changes %s whenever the object is updated, and the API server rejects that, so no finalizer can be removed"

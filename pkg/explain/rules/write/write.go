@@ -77,7 +77,7 @@ func (f refused) cause() *finding.Cause {
 		return f.invalid()
 	case answer.Refused: // by an admission plugin inside the API server
 		return f.met(&finding.Cause{
-			Kind: finding.AdmRefused, At: f.n.Identity(), Key: f.r.Message, Verdict: finding.Unknown, Summary: say.Of(ServerRejects).And(AnswerToYou),
+			Kind: finding.AdmRefused, At: f.n.Identity(), Key: f.r.Message, Verdict: finding.Unknown, Summary: say.Of(ServerRejects, f.rejected()).And(AnswerToYou),
 			Evidence: finding.Facts(f.r.Fact()),
 		})
 	}
@@ -115,6 +115,38 @@ func (f refused) met(c *finding.Cause) *finding.Cause {
 	return c
 }
 
+// rejected is the write that is rejected.
+func (f refused) rejected() say.Text {
+	if f.r.Write == "DELETE" {
+		return say.Of(DeletionOf, f.r.About)
+	}
+	return say.Of(UpdateOf, f.r.About)
+}
+
+// example names the write that is rejected with the reason. Of several objects that share the cause it is the first by its name, whichever is
+// looked at first.
+func (f refused) example(c *finding.Cause) {
+	because(c, f.r.Refusal)
+	for _, word := range []say.Word{PolicyRejects, ExpressionFails, WebhookRejects} {
+		at, args := c.Summary.Find(word)
+		if at < 0 {
+			continue
+		}
+		is, was := f.rejected(), args[len(args)-1].(say.Text)
+		if was.Equal(is) || was.Equal(is.And(AndOthers)) {
+			return
+		}
+		if old := was.String(); is.String() > old {
+			is = was
+		}
+		if !is.Has(AndOthers) {
+			is = is.And(AndOthers)
+		}
+		args = append(slices.Clone(args[:len(args)-1]), is)
+		c.Summary = c.Summary.Splice(at, at+1, say.Of(word, args...))
+	}
+}
+
 // because adds the reason of a refusal to what a cause says. Objects that share the cause may have others: then it is an
 // example, the same in whichever order they are looked at.
 func because(c *finding.Cause, r answer.Refusal) {
@@ -141,9 +173,9 @@ func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key st
 		c.Waits = func(m graph.Node) bool {
 			return slices.ContainsFunc(suspects, func(s admission.Mutator) bool {
 				if s.Webhook != nil {
-					return asks(f.Facts, s.Webhook, m)
+					return f.Asker.Waits(s.Webhook)(m)
 				}
-				return f.Asker.PolicyAsked(s.Whole, &unstructured.Unstructured{}, "UPDATE")(m)
+				return f.Asker.PolicyAsked(s.Whole, &unstructured.Unstructured{}, "UPDATE", "")(m)
 			})
 		}
 		for i := range suspects {
