@@ -182,7 +182,9 @@ func Look(ctx context.Context, in Input) *Sight {
 	if in.Workloads == nil {
 		in.Workloads = controllers.NewWorkloads(ctx, in.Source.Cluster)
 	}
-	l := &looker{scene: &scene{Input: in, ctx: ctx, graph: in.Source.Graph, going: in.Plan.Going(), named: map[string]graph.Identity{}}}
+	going := in.Plan.Going()
+	in.Source.Graph = whole(&in, going)
+	l := &looker{scene: &scene{Input: in, ctx: ctx, graph: in.Source.Graph, going: going, named: map[string]graph.Identity{}}}
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok && graph.BuiltinGroup(n.Resource().Group) { // others have kinds of the same names
 			l.named[n.Identity().String()] = n.Identity()
@@ -227,12 +229,27 @@ func (l *scene) looksAt() []graph.Node {
 	return nodes
 }
 
-// node finds an object in the graph of everything, or else in that of the plan.
-func (l *scene) node(uid types.UID) (graph.Node, bool) {
-	if n, ok := l.graph.Node(uid); ok && !n.Virtual() {
-		return n, true
+// whole is the graph of everything, with those objects of the plan that are not in it: they have gone since, or could not be read again.
+func whole(in *Input, going map[types.UID]bool) *graph.Graph {
+	all := in.Source.Graph
+	var missing []graph.Object
+	for uid := range going {
+		if n, ok := all.Node(uid); ok && !n.Virtual() {
+			continue
+		}
+		if n, ok := in.Plan.Graph.Node(uid); ok && !n.Virtual() {
+			missing = append(missing, *n.Object())
+		}
 	}
-	n, ok := l.Plan.Graph.Node(uid)
+	if len(missing) == 0 {
+		return all
+	}
+	return graph.New(all.Snapshot().Holding(slices.Values(slices.AppendSeq(missing, all.Snapshot().Objects()))))
+}
+
+// node finds an object.
+func (l *scene) node(uid types.UID) (graph.Node, bool) {
+	n, ok := l.graph.Node(uid)
 	return n, ok && !n.Virtual()
 }
 

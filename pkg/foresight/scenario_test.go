@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
@@ -28,11 +29,16 @@ func TestScenarios(t *testing.T) {
 		if !ok {
 			t.Fatal("no line --")
 		}
-		return given + "\n--\n" + foreseen(t, given) + body[len(strings.TrimRight(body, "\n")):]
+		told := foreseen(t, given, false)
+		if diff := cmp.Diff(told, foreseen(t, given, true)); diff != "" {
+			t.Errorf("told otherwise where the plan's objects have gone before everything is read (-before +after):\n%s", diff)
+		}
+		return given + "\n--\n" + told + body[len(strings.TrimRight(body, "\n")):]
 	})
 }
 
-func foreseen(t *testing.T, given string) string {
+// foreseen says what is foreseen; with gone nothing of what the plan deletes is there any more when everything is read.
+func foreseen(t *testing.T, given string, gone bool) string {
 	order, text, _ := strings.Cut(given, "\n")
 	words := strings.Fields(order)
 	safe, policy := words[0] == "safe", metav1.DeletePropagationBackground
@@ -68,6 +74,15 @@ func foreseen(t *testing.T, given string) string {
 	source := evidence.Source{Cluster: w, Graph: g, Events: w.Events, Now: explaintest.Now}
 	if !foresight.Needed(first) && !foresight.Takes(t.Context(), source, first) {
 		return "nothing needs to be looked at"
+	}
+	if gone {
+		source.Graph = graph.New(g.Snapshot().Holding(func(yield func(graph.Object) bool) {
+			for o := range g.Snapshot().Objects() {
+				if !first.Going()[o.UID] && !yield(o) {
+					return
+				}
+			}
+		}))
 	}
 	sight := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: w.Server, Safe: safe})
 	if safe {
