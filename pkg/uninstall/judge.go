@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
 )
@@ -41,6 +43,8 @@ func (j *judging) judge(c *candidate) {
 		j.claimed(c)
 	case r.IsNamespace():
 		j.holds(c)
+	case bindingKinds[r.GroupVersionResource] != "":
+		j.grants(c)
 	default:
 		j.calls(c)
 	}
@@ -183,10 +187,13 @@ func (j *judging) spare(c *candidate) {
 		if !j.Graph.Snapshot().ListedIn(instances, "") {
 			c.hold(NotRead, instances.String(), "")
 		}
-	case r.GroupResource() == evidence.Claims.GroupResource(), r.GroupResource() == evidence.Volumes.GroupResource():
+	case evidence.KeepsData(r.GroupResource()), evidence.Stores(r.GroupResource()):
 		c.hold(Data, "", "")
 	case c.left.By == ByManager && slices.Contains(workloads, r.GroupResource()):
 		c.hold(Runs, "", "")
+	}
+	if all := c.node.Finalizers(); foresight.Foreign(all) {
+		c.hold(Finalizers, strings.Join(all, ", "), "")
 	}
 	if c.Changed {
 		c.hold(Changed, "", "")
@@ -218,6 +225,28 @@ func (j *judging) ruled(c *candidate) {
 			if id := evidence.IdentityOf(resource, kind, &items[i]); slices.ContainsFunc(role.Rules, about) && !j.enough(c) {
 				c.hold(NamedBy, say.Of(ruledBy, id).String(), id.UID)
 			}
+		}
+	}
+}
+
+// grants holds a binding that gives rights to an account that exists, or to users that are outside the cluster.
+func (j *judging) grants(c *candidate) {
+	var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
+	if !evidence.Decode(c.whole, &b) {
+		return
+	}
+	accounts := evidence.ServiceAccounts.GroupResource()
+	for _, s := range b.Subjects {
+		for n := range j.Evidence.Instances(accounts) {
+			if (controllers.Account{Namespace: n.Namespace(), Name: n.Name()}).Is(&s, b.Namespace) && !j.enough(c) {
+				c.hold(UsedBy, n.Identity().String(), n.UID())
+			}
+		}
+		switch in := cmp.Or(s.Namespace, b.Namespace); {
+		case s.Kind != rbacv1.ServiceAccountKind && !strings.HasPrefix(s.Name, "system:serviceaccount"):
+			c.hold(UsedBy, s.Kind+" "+s.Name, "")
+		case s.Kind == rbacv1.ServiceAccountKind && !j.Graph.Snapshot().ListedIn(accounts, in):
+			c.hold(NotRead, accounts.String(), "")
 		}
 	}
 }

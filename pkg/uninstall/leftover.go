@@ -52,9 +52,10 @@ const (
 	Replaced Holding = "Replaced"
 	NotRead  Holding = "NotRead"
 	// ByTool: the tool keeps it. Changed: it is not as it was in the plan. Data: its deletion might destroy the data of a volume. HasInstances: it is a
-	// definition with instances. Runs: it is a workload that another one has made.
+	// definition with instances. Runs: it is a workload that another one has made. Finalizers: controllers that somebody installed have some on it.
 	ByTool       Holding = "KeptByTool"
 	Runs         Holding = "Runs"
+	Finalizers   Holding = "Finalizers"
 	Changed      Holding = "Changed"
 	Data         Holding = "Data"
 	HasInstances Holding = "HasInstances"
@@ -68,7 +69,7 @@ const (
 	// Back: what it belonged to exists, which is Detail. Calls a service that exists, or what is outside the cluster.
 	Back  Holding = "Back"
 	Calls Holding = "Calls"
-	// UsedBy an object that names it. NamedBy one that has its name, maybe for something else. ClaimedBy a StatefulSet. Leased by the holder of a lease.
+	// UsedBy an object that names it, or who has rights by it. NamedBy one that has its name, maybe for something else. ClaimedBy a StatefulSet. Leased by the holder of a lease.
 	// Holds something, as a namespace.
 	UsedBy    Holding = "UsedBy"
 	NamedBy   Holding = "NamedBy"

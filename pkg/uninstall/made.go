@@ -25,11 +25,9 @@ const mostRead = 200
 // workloads are the types whose pods are operators.
 var workloads = []schema.GroupResource{{Group: "apps", Resource: "deployments"}, {Group: "apps", Resource: "statefulsets"}, {Group: "apps", Resource: "daemonsets"}}
 
-// data are the types of which a program may write an object that it did not make, and of which what it writes is its own all the same.
-var data = []schema.GroupResource{evidence.Secrets.GroupResource(), evidence.ConfigMaps.GroupResource(), evidence.Leases.GroupResource()}
-
 // madeTypes are those of what programs make for themselves.
-var madeTypes = slices.Concat(data, workloads, []schema.GroupResource{
+var madeTypes = slices.Concat(workloads, []schema.GroupResource{
+	evidence.Secrets.GroupResource(), evidence.ConfigMaps.GroupResource(), evidence.Leases.GroupResource(),
 	evidence.Services.GroupResource(), evidence.ServiceAccounts.GroupResource(), {Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "rolebindings"},
 })
 
@@ -40,7 +38,7 @@ func (l *leftovers) made() {
 		return
 	}
 	for n, o := range wholes(l.Evidence, l.mayBeMade()) {
-		if workload := programs.wrote(n, o.GetManagedFields()); workload != "" {
+		if workload := programs.wrote(o); workload != "" {
 			l.add(n.Identity(), ByManager, workload)
 		}
 	}
@@ -145,18 +143,21 @@ func (l *leftovers) programsOf(n graph.Node) []string {
 	return names
 }
 
-// wrote returns the workload that goes whose program has written an object, empty for none. Of types that are no data nobody else may have written it.
-func (p programs) wrote(n graph.Node, entries []metav1.ManagedFieldsEntry) string {
-	by, others := "", false
-	for _, entry := range entries {
-		if workload := p.of(n.Namespace(), entry.Manager); workload != "" {
-			by = workload
-		} else {
-			others = others || entry.Subresource == ""
-		}
+// wrote returns the workload that goes whose program has made an object, empty for none: who wrote it when it was created, or, where that does not show any
+// more, all that have written it.
+func (p programs) wrote(o *unstructured.Unstructured) string {
+	makers := slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource != "" })
+	created := func(e metav1.ManagedFieldsEntry) bool {
+		return e.Time != nil && e.Time.Equal(new(o.GetCreationTimestamp()))
 	}
-	if others && !slices.Contains(data, n.Resource().GroupResource()) {
-		return ""
+	if slices.ContainsFunc(makers, created) {
+		makers = slices.DeleteFunc(makers, func(e metav1.ManagedFieldsEntry) bool { return !created(e) })
+	}
+	by := ""
+	for _, maker := range makers {
+		if by = p.of(o.GetNamespace(), maker.Manager); by == "" {
+			return ""
+		}
 	}
 	return by
 }

@@ -253,6 +253,8 @@ func (h *Hold) Says() string {
 		return "has instances"
 	case Runs:
 		return "runs pods, which users may need"
+	case Finalizers:
+		return "has finalizers that a controller must remove (" + h.Detail + ")"
 	case OwnedBy:
 		return "owned by " + h.Detail
 	case OwnerOf:
