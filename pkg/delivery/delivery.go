@@ -165,6 +165,20 @@ func Spares(resource schema.GroupResource, full *unstructured.Unstructured) bool
 
 // Inventory returns what a tool's own object says that it has deployed: of a ClusterServiceVersion that are its definitions alone.
 func Inventory(resource schema.GroupResource, o *unstructured.Unstructured) []Entry {
+	return inventory(resource, o, func(map[string]any) bool { return true })
+}
+
+// Unwanted returns what of that is not wanted any more, and is deleted as soon as the tool's controller acts: of an Application that syncs and prunes
+// by itself (argo-cd/v3/controller/appcontroller.go, autoSync). What is like that of other tools they do not say.
+func Unwanted(resource schema.GroupResource, o *unstructured.Unstructured) []Entry {
+	automated, _, _ := unstructured.NestedMap(o.Object, "spec", "syncPolicy", "automated")
+	if enabled, stated := automated["enabled"].(bool); resource != Applications || automated["prune"] != true || stated && !enabled {
+		return nil
+	}
+	return inventory(resource, o, func(entry map[string]any) bool { return entry["requiresPruning"] == true })
+}
+
+func inventory(resource schema.GroupResource, o *unstructured.Unstructured, is func(entry map[string]any) bool) []Entry {
 	how, has := inventories[resource]
 	if !has {
 		return nil
@@ -172,8 +186,9 @@ func Inventory(resource schema.GroupResource, o *unstructured.Unstructured) []En
 	var all []Entry
 	entries, _, _ := unstructured.NestedSlice(o.Object, how.path...)
 	for _, each := range entries {
-		entry, _ := each.(map[string]any)
-		all = append(all, how.read(entry))
+		if entry, _ := each.(map[string]any); is(entry) {
+			all = append(all, how.read(entry))
+		}
 	}
 	return all
 }

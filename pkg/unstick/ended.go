@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
@@ -34,7 +35,7 @@ func shrunk(way []*explain.Remedy) sets.Set[string] {
 // findEnded finds out what goes with the pods that ways out end, and what others delete once an object is freed, and then what these lead to. What
 // cannot be read is Unlisted.
 func (l *Look) findEnded(reader *evidence.Reader, f *ensuing.Finder) {
-	l.ended = map[types.UID][]graph.Node{}
+	l.ended, l.unwanted = map[types.UID][]graph.Node{}, map[schema.GroupResource][]graph.Node{}
 	var may graph.Fall
 	tainted := map[string]*remedy.Op{}
 	for _, c := range l.Report.Causes {
@@ -54,6 +55,7 @@ func (l *Look) findEnded(reader *evidence.Reader, f *ensuing.Finder) {
 			}
 			if l.reaches([]*explain.Remedy{r}) {
 				may.Set.AddAll(graph.NewSet(f.Leaving()...))
+				may.Set.AddAll(l.findUnwanted(f, c))
 			}
 		}
 		may.Set.AddAll(graph.NewSet(l.frees(c, nil)...))
@@ -81,6 +83,19 @@ func (l *Look) findEnded(reader *evidence.Reader, f *ensuing.Finder) {
 			may.Set.AddAll(graph.NewSet(l.guards[g]...))
 		}
 	}
+}
+
+// findUnwanted finds out what the controller that a cause is about deletes as soon as it acts, whatever it is to act for.
+func (l *Look) findUnwanted(f *ensuing.Finder, c *explain.Cause) (all graph.Set) {
+	for of := range l.waiting(c).types {
+		unwanted, unread := f.Unwanted(of)
+		for _, n := range unread {
+			l.unread(n.Identity())
+		}
+		l.unwanted[of] = unwanted.Sorted()
+		all.AddAll(unwanted)
+	}
+	return all
 }
 
 // unread notes that it is not known what ensues of an object.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -49,6 +50,8 @@ type Look struct {
 	live []graph.Node
 	// ended are what goes with the pods that a change of an object ends, by that, the pods that a taint evicts, and what others delete once it is freed.
 	ended map[types.UID][]graph.Node
+	// unwanted are what the controller of a type deletes as soon as it acts.
+	unwanted map[schema.GroupResource][]graph.Node
 	// guards are those that deny nothing without something that may go, with what waits for them.
 	guards map[*ensuing.Guard][]graph.Node
 }

@@ -192,6 +192,11 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 	if !l.reaches(way) {
 		return l.withDependents(all, frees, way)
 	}
+	for of := range w.types {
+		if c.Controller != nil {
+			all = append(all, l.unwanted[of]...)
+		}
+	}
 	for _, n := range l.leaving() {
 		if frees.Has(n) || asked.Has(n.Namespace()) || !n.BeingDeleted() && c.Waits == nil {
 			continue

@@ -136,7 +136,7 @@ func (l *Look) data() map[types.UID]Stake {
 	after.Spread()
 	l.falls, unread.Within = after.Set, &after.Set
 	unread.Spread()
-	with := graph.Fall{Set: graph.NewSet(slices.Concat(slices.Collect(maps.Values(l.ended))...)...)}
+	with := graph.Fall{Set: graph.NewSet(slices.Concat(slices.AppendSeq(slices.Collect(maps.Values(l.ended)), maps.Values(l.unwanted))...)...)}
 	with.Spread()
 	l.with = with.Set
 	all, places, ending := map[types.UID]Stake{}, l.places(), l.ending()

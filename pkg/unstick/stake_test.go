@@ -452,6 +452,12 @@ func TestAfterwards(t *testing.T) {
 	app := map[string]any{"status": map[string]any{"resources": []any{map[string]any{"version": "v1", "kind": "PersistentVolumeClaim", "namespace": "t", "name": "claim"}}}}
 	child := map[string]any{"group": "argoproj.io", "version": "v1alpha1", "kind": "Application", "namespace": "t", "name": "app2"}
 	apps := map[string]any{"app": map[string]any{"status": map[string]any{"resources": []any{child}}}, "app2": app}
+	prunes := func(automated map[string]any) map[string]any {
+		resource := map[string]any{"version": "v1", "kind": "PersistentVolumeClaim", "namespace": "t", "name": "claim", "requiresPruning": true}
+		return map[string]any{"app": map[string]any{}, "app2": map[string]any{
+			"spec": map[string]any{"syncPolicy": map[string]any{"automated": automated}}, "status": map[string]any{"resources": []any{resource}},
+		}}
+	}
 	for name, test := range map[string]struct {
 		world  string
 		object map[string]any
@@ -468,6 +474,8 @@ func TestAfterwards(t *testing.T) {
 		"the set could not be read":        {world: "pod=set-2!>set set", err: errors.New("no"), want: "1: set-2 dangerous [] unsure"},
 		"what was deployed":                {world: "app! t:claim", object: app, start: true, want: "1: volume dangerous, then start it [PersistentVolumeClaim/t/claim]"},
 		"its finalizer is removed instead": {world: "app! t:claim", object: app, want: "1: app dangerous []"},
+		"what another prunes then":         {world: "app! t:app2 t:claim", object: prunes(map[string]any{"prune": true}), start: true, want: "1: volume dangerous, then start it [PersistentVolumeClaim/t/claim]"},
+		"what another does not prune":      {world: "app! t:app2 t:claim", object: prunes(map[string]any{"prune": true, "enabled": false}), start: true, want: "1: operator dangerous []"},
 		"that of a HelmRelease, too":       {world: "helm! t:claim=of-helm", object: map[string]any{}, want: "1: helm dangerous []"},
 		"what a HelmRelease has deployed":  {world: "helm! t:claim=of-helm", object: map[string]any{}, start: true, want: "1: volume dangerous, then start it [PersistentVolumeClaim/t/of-helm]"},
 		"a volume that is attached to it":  {world: "node! t:pod va pv", object: attached, want: "1: pv dangerous, then end it [PersistentVolume/pv Pod/t/pod VolumeAttachment/va]"},

@@ -213,12 +213,35 @@ func (f *Finder) deployed(n graph.Node) ([]graph.Node, error) {
 	f.index()
 	all := graph.NewSet(f.marked[delivery.Mark{Resource: of, Namespace: n.Namespace(), Name: n.Name()}]...)
 	if delivery.Deploys(of) {
-		for _, e := range delivery.Inventory(of, whole) {
-			e.Version = "" // an object is the same in each
-			all.AddAll(graph.NewSet(f.entries[e]...))
-		}
+		all.AddAll(f.entered(delivery.Inventory(of, whole)))
 	}
 	return all.Sorted(), nil
+}
+
+// Unwanted are the objects that the controller of a type deletes as soon as it acts again, and the objects of the type that could not be read.
+func (f *Finder) Unwanted(of schema.GroupResource) (all graph.Set, unread []graph.Node) {
+	if !delivery.Deploys(of) {
+		return all, nil
+	}
+	for n := range f.reader.Instances(of) {
+		whole, err := f.reader.Whole(n)
+		if err != nil {
+			unread = append(unread, n)
+			continue
+		}
+		all.AddAll(f.entered(delivery.Unwanted(of, whole)))
+	}
+	return all, unread
+}
+
+// entered are the objects of entries of an inventory.
+func (f *Finder) entered(entries []delivery.Entry) (all graph.Set) {
+	f.index()
+	for _, e := range entries {
+		e.Version = "" // an object is the same in each
+		all.AddAll(graph.NewSet(f.entries[e]...))
+	}
+	return all
 }
 
 // index finds the objects by how those that deployed them name them.
