@@ -278,8 +278,8 @@ func (l *looker) unserved() []Break {
 	for _, p := range places {
 		for _, n := range p.of {
 			a := l.now.finder.Find(n, p.finalizer, finalizers.Metadata)
-			servers, certain := servers(a)
-			certain = certain && !indirect(a)
+			servers, certain := l.servers(n, a)
+			certain = certain && !indirect(a) && l.now.finder.Identified(a)
 			for _, by := range servers {
 				if what := l.loses(n, by); what.kind != ofNothing {
 					k := loss{by.ID(), what, p.kind, certain}
@@ -312,8 +312,8 @@ func indirect(a *controllers.Answer) bool {
 }
 
 // servers returns the workloads that serve a finalizer, or may, whatever state they are in:
-// what goes need not work at the moment to be missed.
-func servers(a *controllers.Answer) (all []*controllers.Workload, certain bool) {
+// what goes need not work at the moment to be missed. Where it is not known who does, nobody is who may not change the object.
+func (l *looker) servers(n graph.Node, a *controllers.Answer) (all []*controllers.Workload, certain bool) {
 	switch {
 	case a.By != nil && (a.Is == controllers.Served || a.Is == controllers.Unserved):
 		return []*controllers.Workload{a.By.Workload}, true
@@ -323,7 +323,7 @@ func servers(a *controllers.Answer) (all []*controllers.Workload, certain bool) 
 			maybe = append(maybe, a.By.Workload)
 		}
 		for _, w := range maybe {
-			if !slices.ContainsFunc(all, func(o *controllers.Workload) bool { return o.ID() == w.ID() }) {
+			if !l.now.finder.MayNotChange(w, n) && !slices.ContainsFunc(all, func(o *controllers.Workload) bool { return o.ID() == w.ID() }) {
 				all = append(all, w)
 			}
 		}

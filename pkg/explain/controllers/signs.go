@@ -190,19 +190,19 @@ func namesGroup(webhook map[string]any, groups []schema.GroupResource) bool {
 }
 
 // byLease finds the workload whose pod holds a lease that is named after the
-// finalizer's domain or who set it, or that the catalogue names. One that is named after a domain above
-// that, as kubebuilder names those of all operators of a company, tells of a workload that
+// finalizer's domain or who set it, or that the catalogue names. One with a word before that domain or one above
+// it, as kubebuilder names those of all operators of a company, tells of a workload that
 // has a rule for the type, and of no other.
 func (f *searcher) byLease(s *Search, namespace string, add adder) {
 	domain := finalizers.Domain(s.Finalizer)
 	for n := range f.evidence.Instances(evidence.Leases.GroupResource()) {
 		in, name := n.Namespace(), n.Name()
 		_, rest, _ := strings.Cut(name, ".")
-		ours := domain != "" && (name == domain || rest == domain) || s.own && rest == s.resource.Group ||
-			slices.ContainsFunc(ownNames(s.Setters), func(setter string) bool { return calledAfter(name, setter) })
+		its := domain != "" && name == domain || slices.ContainsFunc(ownNames(s.Setters), func(setter string) bool { return calledAfter(name, setter) })
 		for _, m := range s.Known {
-			ours = ours || slices.ContainsFunc(m.Leases, func(l finalizers.Lease) bool { return l.Is(in, name, namespace) })
+			its = its || slices.ContainsFunc(m.Leases, func(l finalizers.Lease) bool { return l.Is(in, name, namespace) })
 		}
+		ours := its || domain != "" && rest == domain || s.own && rest == s.resource.Group
 		isAbove := func(domain string) bool { return len(rest) < len(domain) && related(domain, rest) }
 		above := !ours && (domain != "" && isAbove(domain) || s.own && isAbove(s.resource.Group))
 		if !ours && !above {
@@ -215,7 +215,7 @@ func (f *searcher) byLease(s *Search, namespace string, add adder) {
 		holder := PodOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
 		l := f.WorkloadOfPod(in, holder)
 		switch {
-		case l != nil && (ours || f.rights().states(l.Account(), s.resource.GroupResource())):
+		case l != nil && (its || f.rights().states(l.Account(), s.resource.GroupResource())):
 			add(l, weakSign, true, evidence.Fact{Source: "Lease/" + in + "/" + name, Path: byHolder, Value: holder})
 		case l != nil, f.podGone(in, holder): // whoever holds it is nobody any more
 		case ours:

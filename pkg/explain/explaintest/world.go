@@ -220,8 +220,8 @@ func (s *World) List(_ context.Context, resource schema.GroupVersionResource, na
 		return nil, apierrors.NewInternalError(errors.New(message))
 	}
 	var items []unstructured.Unstructured
-	for key, o := range s.Whole {
-		if strings.HasPrefix(key, resource.Resource+"/") && (namespace == "" || o.GetNamespace() == namespace) {
+	for _, key := range slices.Sorted(maps.Keys(s.Whole)) {
+		if o := s.Whole[key]; strings.HasPrefix(key, resource.Resource+"/") && (namespace == "" || o.GetNamespace() == namespace) {
 			items = append(items, *o)
 		}
 	}
