@@ -79,7 +79,7 @@ func HoldsOf(resource schema.GroupResource) Holds {
 var keptAnnotation = pattern.New(`(?i)(^meta\.helm\.sh/release-name(space)?$|(^|[/.-])(paused?|pause-reconcil\w+|reconcil\w*-paused|skip-reconcil\w+|suspend(ed)?)$` +
 	`|^volume\.(beta\.)?kubernetes\.io/(storage-provisioner|provisioner-deletion-secret-name(space)?)$|^pv\.kubernetes\.io/provisioned-by$` +
 	`|^(downscaler/original|kubecost\.kubernetes\.io/turn-down|autoscaling\.keda\.sh/paused|loft\.sh/paused)-replicas$|^idling\.alpha\.openshift\.io/previous-scale$` +
-	`|^kubernetes\.io/config\.(mirror|source|hash)$|^karpenter\.sh/do-not-disrupt$|^storageclass\.kubernetes\.io/is-default-class$` +
+	`|^kubernetes\.io/(config\.(mirror|source|hash)|service-account\.uid)$|^karpenter\.sh/do-not-disrupt$|^storageclass\.kubernetes\.io/is-default-class$` +
 	`|^applyset\.kubernetes\.io/(tooling|contains-group-(kinds|resources)|additional-namespaces)$|^kustomize\.toolkit\.fluxcd\.io/(prune|reconcile|ssa)$` +
 	`|^argocd\.argoproj\.io/(tracking-id|sync-options|sync-wave)$|^helm\.sh/(resource-policy|hook-weight)$)`)
 

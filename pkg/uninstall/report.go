@@ -5,10 +5,13 @@ package uninstall
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -68,6 +71,7 @@ func (r *Report) foreseen(w *World) {
 		p.Open = append(p.Open, Open{Cause: Refused})
 	}
 	r.stay()
+	r.tokens(w)
 	r.unmade()
 	going := r.Preview.Going()
 	for _, stays := range p.wanted {
@@ -139,6 +143,31 @@ func (r *Report) stay() {
 			}
 		}
 	}
+}
+
+// tokens adds the Secrets with tokens of accounts that go, which Kubernetes deletes with these (pkg/controller/serviceaccount/tokens_controller.go).
+func (r *Report) tokens(w *World) {
+	accounts, known := map[types.UID]bool{}, map[types.UID]bool{}
+	namespaces := sets.New[string]()
+	for i := range r.Preview.Report.Outcomes {
+		o := &r.Preview.Report.Outcomes[i]
+		known[o.Object.UID] = true
+		if o.Result == gc.Deleted && o.Object.Resource.GroupResource() == evidence.ServiceAccounts.GroupResource() {
+			accounts[o.Object.UID] = true
+			namespaces.Insert(o.Object.Namespace)
+		}
+	}
+	var secrets []graph.Node
+	for namespace := range namespaces {
+		secrets = append(secrets, w.Evidence.Within(evidence.Secrets.GroupResource(), namespace)...)
+	}
+	secrets = slices.DeleteFunc(secrets, func(n graph.Node) bool { return known[n.UID()] })
+	for n, o := range wholes(w.Evidence, secrets) {
+		if accounts[types.UID(o.GetAnnotations()[corev1.ServiceAccountUIDKey])] {
+			r.Preview.Report.Outcomes = append(r.Preview.Report.Outcomes, gc.Outcome{Object: *n.Object(), Result: gc.Deleted})
+		}
+	}
+	graph.SortByIdentity(r.Preview.Report.Outcomes, func(o *gc.Outcome) graph.Identity { return o.Object.Identity() })
 }
 
 // delivers reports whether what has deployed an object is what is removed, or goes by that.

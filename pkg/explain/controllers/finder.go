@@ -137,7 +137,7 @@ func (f *Finder) MayNotChange(l *Workload, n graph.Node) bool {
 }
 
 // Identified reports whether something else points at the controller than a right to types below the finalizer's domain: a company has several operators.
-func (f *Finder) Identified(a *Answer) bool {
+func (f *roster) Identified(a *Answer) bool {
 	return a.By.identified || a.By.Named || len(a.Known) > 0 || slices.ContainsFunc(a.groups, func(of schema.GroupResource) bool {
 		return (of.Group == a.resource.Group || len(of.Group) <= len(finalizers.Domain(a.Finalizer))) && f.rights().states(a.By.Account(), of)
 	})
