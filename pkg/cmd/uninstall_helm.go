@@ -97,8 +97,8 @@ func (r *releases) validate() error {
 	return nil
 }
 
-// read reads a release from a file, or from its latest record in a namespace. A file without hooks may be what helm get manifest prints alone, so that
-// those of the record count, if that can be read.
+// read reads a release from a file, or from its latest record in a namespace. What a file does not have is that of the record, if that can be read; one
+// without hooks may be what helm get manifest prints alone.
 func (r *releases) read(ctx context.Context, s *session, w *uninstall.World, namespace, name string) (*uninstall.Release, error) {
 	recorded, err := r.recorded(ctx, s, w, namespace, name)
 	if r.filename == "" {
@@ -113,6 +113,10 @@ func (r *releases) read(ctx context.Context, s *session, w *uninstall.World, nam
 		}
 	}
 	release := uninstall.NewRelease(namespace, name, r.items)
+	release.HooksUnread = recorded == nil && len(release.Hooks) == 0
+	if recorded != nil {
+		release.CRDs, release.Version = recorded.CRDs, recorded.Version
+	}
 	if recorded != nil && len(release.Hooks) == 0 {
 		release.Hooks = recorded.Hooks
 	}

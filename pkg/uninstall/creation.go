@@ -69,6 +69,9 @@ func (c *creation) fails(updated, removed bool) *Open {
 	if removed && h.live.resource.Resource != "" {
 		asks(&h.live.resource, h.Labels, "DELETE", say.Of(laterDeletion))
 	}
+	if by := c.rewritten(); updated && why.IsZero() && by != "" {
+		why = say.Of(hookConflicts, by)
+	}
 	switch {
 	case certain:
 		return &Open{Cause: HookDenied, Item: h.live.Item, Detail: why.String()}
@@ -78,6 +81,25 @@ func (c *creation) fails(updated, removed bool) *Open {
 		return nil
 	}
 	return c.unsure(why)
+}
+
+// rewritten is who else than Helm has written the object of a hook that exists: Helm 4 applies it, and does not force its fields
+// (helm.sh/helm/v4/pkg/action/hooks.go).
+func (c *creation) rewritten() string {
+	h := c.hook
+	if h.live.state != present || c.made(h.live.id()) {
+		return ""
+	}
+	o, err := c.Evidence.Whole(h.live.node)
+	if err != nil {
+		return "" // it is noted as unread
+	}
+	for _, e := range o.GetManagedFields() {
+		if e.Subresource == "" && !strings.HasPrefix(e.Manager, "helm") {
+			return e.Manager
+		}
+	}
+	return ""
 }
 
 func (c *creation) unsure(why say.Text) *Open {

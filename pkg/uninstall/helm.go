@@ -37,7 +37,8 @@ type Release struct {
 	// Items are the objects of its manifest, Hooks those of its hooks, CRDs those of the chart's directory crds/.
 	Items, CRDs []Item
 	Hooks       []HelmHook
-	// Uninstalled: it is kept as history alone.
+	// HooksUnread: none was found where there need not be all. Uninstalled: it is kept as history alone.
+	HooksUnread bool
 	Uninstalled bool
 	// Version is the major version of the Helm that made it, as far as it shows.
 	Version int
@@ -76,6 +77,9 @@ func Helm(w *World, r *Release, version int) *Plan {
 	items, hooks, crds := all[:len(r.Items)], all[len(r.Items):len(r.Items)+len(r.Hooks)], all[len(r.Items)+len(r.Hooks):]
 	run := runsOf(r.Hooks, hooks)
 	p.hooks(run)
+	if r.HooksUnread {
+		p.Open = append(p.Open, Open{Cause: HooksUnread})
+	}
 	for i := range crds {
 		if crds[i].state == present {
 			p.keep(&crds[i], ChartCRD, "")

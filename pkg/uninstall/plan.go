@@ -171,6 +171,8 @@ const (
 	HookRunsAfter Cause = "HookRunsAfter"
 	// HookRunsNested: it is a hook of a release that is uninstalled in turn.
 	HookRunsNested Cause = "HookRunsNested"
+	// HooksUnread: whether the release has hooks is not known.
+	HooksUnread Cause = "HooksUnread"
 	// HookExists: an object of a hook exists, and is not deleted before it is created, so that the hook fails.
 	HookExists Cause = "HookExists"
 	// HookLacks: what a hook needs, which is Detail, does not exist by then, so that it or its pods cannot be created.

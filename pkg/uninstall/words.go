@@ -46,6 +46,7 @@ const (
 	hookJudged     say.Word = "ValidatingAdmissionPolicy/%s decides about %s, and what it says is not known"
 	hookOverQuota  say.Word = "%s is exhausted (%s)"
 	mayFail        say.Word = "; if the hook fails, so does Helm"
+	hookConflicts  say.Word = "Helm 4 applies it as it is in the chart, and does not overwrite fields that %s has changed since"
 	hookFinalizers say.Word = "it is created with finalizers (%s), and deleted later, which gets stuck unless a controller removes them"
 )
 
@@ -83,141 +84,105 @@ func (k *Kept) Says() string {
 	return says
 }
 
+// keptBecause says why an object is kept, %s the detail.
+var keptBecause = map[Reason]string{
+	ResourcePolicy: "helm.sh/resource-policy: keep",
+	ChartCRD:       "in the chart's crds/, which Helm never deletes",
+	Hook:           "a hook, which is not part of the release",
+	HookMade:       "a hook, which the uninstallation creates and does not delete",
+	OutOfScope:     "labelled as a member, but the parent does not name its type or its namespace",
+	NotOwned:       "its annotations name the Helm release %s, so Helm 4 skips it",
+	MarkedOff:      "%s",
+	NotLabelled:    "does not have the labels of the Kustomization",
+	Suspended:      "the Kustomization is suspended",
+	NoPrune:        "the Kustomization does not prune",
+	NoFinalizer:    "the tool's own object has no finalizer for it, so its deletion deletes nothing else",
+	Definition:     "Argo CD deletes no definitions",
+	KeptDefinition: "OLM deletes no definitions",
+	OfNamespace:    "it is for all operators of the namespace",
+	NoDestination:  "spec.destination must have a name or a server: otherwise Argo CD deletes nothing",
+	OwnedByOther:   "it has an owner, so Argo CD leaves it to that",
+	DeletionPolicy: "deletionPolicy: %s",
+	NoAccount:      "Flux would delete it as %s, which does not exist by then, and so deletes nothing",
+	Undone:         "the tool's object that would delete it gets stuck before, or is not deleted",
+}
+
 func (k *Kept) says() string {
 	switch k.Reason {
-	case ResourcePolicy:
-		return "helm.sh/resource-policy: keep"
 	case UnknownPolicy:
 		return fmt.Sprintf("helm.sh/resource-policy: %q; Helm does not delete it, and does not list it as kept", k.Detail)
-	case ChartCRD:
-		return "in the chart's crds/, which Helm never deletes"
-	case Hook:
-		return "a hook, which is not part of the release"
-	case HookMade:
-		return "a hook, which the uninstallation creates and does not delete"
 	case NotOwned:
 		if k.Detail == "" {
 			return "its labels and annotations name no Helm release, so Helm 4 skips it"
 		}
-		return "its annotations name the Helm release " + k.Detail + ", so Helm 4 skips it"
-	case OutOfScope:
-		return "labelled as a member, but the parent does not name its type or its namespace"
-	case NotLabelled:
-		return "does not have the labels of the Kustomization"
-	case MarkedOff:
-		return k.Detail
-	case Suspended:
-		return "the Kustomization is suspended"
-	case NoPrune:
-		return "the Kustomization does not prune"
-	case NoFinalizer:
-		return "the tool's own object has no finalizer for it, so its deletion deletes nothing else"
-	case Definition:
-		return "Argo CD deletes no definitions"
-	case KeptDefinition:
-		return "OLM deletes no definitions"
-	case OfNamespace:
-		return "it is for all operators of the namespace"
-	case NoDestination:
-		return "spec.destination must have a name or a server: otherwise Argo CD deletes nothing"
-	case OwnedByOther:
-		return "it has an owner, so Argo CD leaves it to that"
-	case DeletionPolicy:
-		return "deletionPolicy: " + k.Detail
-	case NoAccount:
-		return "Flux would delete it as " + k.Detail + ", which does not exist by then, and so deletes nothing"
-	case Undone:
-		return "the tool's object that would delete it gets stuck before, or is not deleted"
 	}
-	return string(k.Reason)
+	return strings.ReplaceAll(keptBecause[k.Reason], "%s", k.Detail)
+}
+
+// openBecause says what cannot be known, or why nothing is deleted.
+var openBecause = map[Cause]string{
+	HookRuns:        "pre-delete hook: what it does is not known; if it fails, nothing is deleted",
+	HookRunsAfter:   "post-delete hook: what it does is not known",
+	HookRunsNested:  "pre-delete hook of a release that is uninstalled in turn: what it does is not known; if it fails, nothing of the release is deleted",
+	HooksUnread:     "the file has no hooks, and the record of the release was not read, so whether hooks run is not known: helm get hooks prints them",
+	HookLacks:       "hook that needs %s, which does not exist or is terminating by then: Helm fails, at the latest when its timeout is over",
+	HookDenied:      "hook: %s, so Helm fails, at the latest when its timeout is over",
+	HookUnsure:      "hook: %s",
+	HookUnsureAfter: "hook: %s",
+	Unread:          "could not be read, so its existence and its outcome are not known",
+	NoParent:        "by its label applyset.kubernetes.io/id or its annotations it is not the parent of an apply set of kubectl",
+	Elsewhere:       "what it has deployed is in the cluster of its %s, of which nothing is said here",
+	Nested:          "its controller deletes what it has deployed in turn, which could not be read: %s",
+	NoController:    "the controller that would delete what it has deployed does not work, or lacks what it needs, so all of that stays",
+	Untracked:       "does not have the usual annotation or label of the Application, so whether Argo CD deletes it depends on its settings",
+	Unconfirmed:     "its deletion must be confirmed: Argo CD deletes nothing of the Application before",
+	ReleaseStays:    "the HelmRelease is suspended, so its release stays installed",
+	Subscribed:      "this Subscription stays, so OLM may install the operator again",
+	CleansUp:        "spec.cleanup: OLM deletes the operator's custom resources first, and waits for them",
+	Unfinalized:     "the HelmRelease has no finalizer, so its release stays installed",
+	NotInstalled:    "the HelmRelease has no release by its status, so nothing is uninstalled",
+	Unrecorded:      "the release of the HelmRelease has no record any more, so nothing is uninstalled",
+	Refused:         "a webhook rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling",
+	Wanted:          "%s, but it is deleted with something else that goes",
+	Uninstalled:     "it is uninstalled already, and only its history is kept",
 }
 
 // Says says what cannot be known, or why nothing is deleted.
 func (o *Open) Says() string {
 	switch o.Cause {
-	case HookRuns:
-		return "pre-delete hook: what it does is not known; if it fails, nothing is deleted"
-	case HookRunsAfter:
-		return "post-delete hook: what it does is not known"
-	case HookRunsNested:
-		return "pre-delete hook of a release that is uninstalled in turn: what it does is not known; if it fails, nothing of the release is deleted"
 	case HookExists:
 		if o.Detail == postDelete {
 			return "post-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and reports a failure at the end"
 		}
 		return "pre-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and deletes nothing; delete it first, or use --no-hooks"
-	case HookLacks:
-		return "hook that needs " + o.Detail + ", which does not exist or is terminating by then: Helm fails, at the latest when its timeout is over"
-	case HookDenied:
-		return "hook: " + o.Detail + ", so Helm fails, at the latest when its timeout is over"
-	case HookUnsure, HookUnsureAfter:
-		return "hook: " + o.Detail
-	case Unread:
-		return "could not be read, so its existence and its outcome are not known"
 	case NoSuchKind:
 		return fmt.Sprintf("the API server has no %s in %s, so the tool cannot delete it", o.Item.Kind, strings.TrimSuffix(o.Item.GroupVersion().String(), "/")) + o.Detail
 	case Generated:
 		return cmp.Or(o.Detail, "has a generateName, so which objects were made of it is not known")
-	case Wanted:
-		return o.Detail + ", but it is deleted with something else that goes"
-	case NoParent:
-		return "by its label applyset.kubernetes.io/id or its annotations it is not the parent of an apply set of kubectl"
-	case Elsewhere:
-		return "what it has deployed is in the cluster of its " + o.Detail + ", of which nothing is said here"
-	case Nested:
-		return "its controller deletes what it has deployed in turn, which could not be read: " + o.Detail
-	case NoController:
-		return "the controller that would delete what it has deployed does not work, or lacks what it needs, so all of that stays"
-	case Untracked:
-		return "does not have the usual annotation or label of the Application, so whether Argo CD deletes it depends on its settings"
 	case MayKeep:
 		return cmp.Or(o.Detail, "syncOptions of the Application: Argo CD 3.4 and later keeps it")
-	case Unconfirmed:
-		return "its deletion must be confirmed: Argo CD deletes nothing of the Application before"
-	case ReleaseStays:
-		return "the HelmRelease is suspended, so its release stays installed"
-	case Subscribed:
-		return "this Subscription stays, so OLM may install the operator again"
-	case CleansUp:
-		return "spec.cleanup: OLM deletes the operator's custom resources first, and waits for them"
-	case Unfinalized:
-		return "the HelmRelease has no finalizer, so its release stays installed"
-	case NotInstalled:
-		return "the HelmRelease has no release by its status, so nothing is uninstalled"
-	case Unrecorded:
-		return "the release of the HelmRelease has no record any more, so nothing is uninstalled"
-	case Refused:
-		return "a webhook rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling"
-	case Uninstalled:
-		return "it is uninstalled already, and only its history is kept"
 	}
-	return string(o.Cause)
+	return strings.ReplaceAll(openBecause[o.Cause], "%s", o.Detail)
+}
+
+// belongsBecause says how it is known that an object belongs to what is removed.
+var belongsBecause = map[Belonging]string{
+	ByLabel:         "label %s",
+	ByRelease:       "its annotations name the Helm release %s",
+	ByService:       "calls %s, which is deleted",
+	ByGroup:         "the release has definitions of its API group %s",
+	ByClaimTemplate: "claim of %s",
+	ByHolder:        "held by %s",
+	ByManager:       "written by %s",
+	ByNamespace:     "contains %s",
 }
 
 // Says says how it is known that the object belongs to what is removed.
 func (l *Left) Says() string {
-	switch l.By {
-	case ByLabel:
-		return "label " + l.Detail
-	case ByRelease:
-		return "its annotations name the Helm release " + l.Detail
-	case ByService:
-		return "calls " + l.Detail + ", which is deleted"
-	case ByGroup:
-		return "the release has definitions of its API group " + l.Detail
-	case ByClaimTemplate:
-		return "claim of " + l.Detail
-	case ByHolder:
-		return "held by " + l.Detail
-	case ByManager:
-		return "written by " + l.Detail
-	case ByNamespace:
-		if l.Detail != "" {
-			return "contains " + l.Detail
-		}
+	if l.By == ByNamespace && l.Detail == "" {
 		return "nothing else is left in it"
 	}
-	return string(l.By)
+	return strings.ReplaceAll(belongsBecause[l.By], "%s", l.Detail)
 }
 
 // mostNamed is how many objects a sentence names.
@@ -236,54 +201,36 @@ func someOf(ids []graph.Identity) string {
 	return strings.Join(names, ", ")
 }
 
+// heldBecause says why a leftover is kept.
+var heldBecause = map[Holding]string{
+	Replaced:     "created again since the plan: it is another object",
+	ByTool:       "kept by the tool",
+	Changed:      "changed since the plan",
+	Data:         "might hold data that its deletion destroys",
+	HasInstances: "has instances",
+	Runs:         "runs pods, which users may need",
+	Finalizers:   "has finalizers that a controller must remove (%s)",
+	OwnedBy:      "owned by %s",
+	OwnerOf:      "owns %s",
+	DeliveredBy:  "belongs to %s",
+	Unlabelled:   "does not have the label %s any more",
+	Repointed:    "does not call %s any more",
+	UsedBy:       "used by %s",
+	ClaimedBy:    "a claim of %s",
+	Leased:       "held by %s",
+	Holds:        "contains %s",
+	Calls:        "calls %s, which exists",
+	NamedBy:      "%s",
+	NotRead:      "%s could not be read, so whether it is in use is not known",
+	Back:         "%s, to which it belongs, exists again",
+}
+
 // Says says why the object is kept.
 func (h *Hold) Says() string {
-	switch h.Why {
-	case Replaced:
-		return "created again since the plan: it is another object"
-	case NotRead:
-		return h.Detail + " could not be read, so whether it is in use is not known"
-	case ByTool:
-		return "kept by the tool"
-	case Changed:
-		return "changed since the plan"
-	case Data:
-		return "might hold data that its deletion destroys"
-	case HasInstances:
-		return "has instances"
-	case Runs:
-		return "runs pods, which users may need"
-	case Finalizers:
-		return "has finalizers that a controller must remove (" + h.Detail + ")"
-	case OwnedBy:
-		return "owned by " + h.Detail
-	case OwnerOf:
-		return "owns " + h.Detail
-	case DeliveredBy:
-		return "belongs to " + h.Detail
-	case Unlabelled:
-		return "does not have the label " + h.Detail + " any more"
-	case Repointed:
-		return "does not call " + h.Detail + " any more"
-	case Back:
-		return h.Detail + ", to which it belongs, exists again"
-	case Calls:
-		if h.Detail == "" {
-			return "calls a server that is not a Service of the cluster"
-		}
-		return "calls " + h.Detail + ", which exists"
-	case UsedBy:
-		return "used by " + h.Detail
-	case NamedBy:
-		return h.Detail
-	case ClaimedBy:
-		return "a claim of " + h.Detail
-	case Leased:
-		return "held by " + h.Detail
-	case Holds:
-		return "contains " + h.Detail
+	if h.Why == Calls && h.Detail == "" {
+		return "calls a server that is not a Service of the cluster"
 	}
-	return ""
+	return strings.ReplaceAll(heldBecause[h.Why], "%s", h.Detail)
 }
 
 // Says says why the object is kept, empty when it is not.
