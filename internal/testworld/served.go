@@ -86,6 +86,7 @@ gateway.networking.k8s.io/v1            HTTPRoute                        httprou
 gateway.networking.k8s.io/v1            GatewayClass                     gatewayclasses                    cluster
 gateway.networking.k8s.io/v1            Gateway                          gateways                          namespaced
 postgresql.cnpg.io/v1                   Database                         databases                         namespaced
+postgresql.cnpg.io/v1                   Cluster                          clusters                          namespaced
 operators.coreos.com/v1alpha1           Subscription                     subscriptions                     namespaced
 operators.coreos.com/v1alpha1           ClusterServiceVersion            clusterserviceversions            namespaced
 operators.coreos.com/v1alpha1           InstallPlan                      installplans                      namespaced

@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	expression "github.com/kubectl-gc/kubectl-gc/internal/pattern"
 )
 
 //go:embed catalogue.yaml
@@ -172,18 +174,36 @@ func (m *Match) fill(values map[string]string) {
 	for name, value := range values {
 		pairs = append(pairs, "<"+name+">", value)
 	}
-	filled := strings.NewReplacer(pairs...)
+	m.replace(strings.NewReplacer(pairs...).Replace)
+}
+
+// fieldOfObject matches a field of the object in a name, which has a dot.
+var fieldOfObject = expression.New(`<([^<>]*\.[^<>]*)>`)
+
+// For returns the match for one object, with what its fields hold in the place of their names, and "*" for those that hold nothing.
+// The fields are asked for when there are any.
+func (m Match) For(field func(path string) string) Match {
+	if named := func(w Workload) bool { return fieldOfObject().MatchString(w.Name) }; slices.ContainsFunc(m.Workloads, named) {
+		m.replace(func(name string) string {
+			return fieldOfObject().ReplaceAllStringFunc(name, func(of string) string { return cmp.Or(field(of[1:len(of)-1]), "*") })
+		})
+	}
+	return m
+}
+
+// replace changes the names and namespaces of workloads and leases.
+func (m *Match) replace(filled func(string) string) {
 	fillWorkloads := func(list []Workload) []Workload {
 		list = slices.Clone(list)
 		for i := range list {
-			list[i].Namespace, list[i].Name = filled.Replace(list[i].Namespace), filled.Replace(list[i].Name)
+			list[i].Namespace, list[i].Name = filled(list[i].Namespace), filled(list[i].Name)
 		}
 		return list
 	}
 	m.Workloads, m.Helpers = fillWorkloads(m.Workloads), fillWorkloads(m.Helpers)
 	m.Leases = slices.Clone(m.Leases)
 	for i := range m.Leases {
-		m.Leases[i].Namespace, m.Leases[i].Name = filled.Replace(m.Leases[i].Namespace), filled.Replace(m.Leases[i].Name)
+		m.Leases[i].Namespace, m.Leases[i].Name = filled(m.Leases[i].Namespace), filled(m.Leases[i].Name)
 	}
 }
 

@@ -96,12 +96,21 @@ func TestPlaceholdersAreFilled(t *testing.T) {
 		},
 		{
 			"strimzi.io/topic-operator", "KafkaTopic.kafka.strimzi.io",
-			[]finalizers.Workload{{Kind: "Deployment", Namespace: finalizers.ObjectNamespace, Name: "*-entity-operator"}}, nil,
+			[]finalizers.Workload{{Kind: "Deployment", Namespace: finalizers.ObjectNamespace, Name: "my-entity-operator"}}, nil,
+		},
+		{
+			"cnpg.io/deleteDatabase", "Database.postgresql.cnpg.io",
+			[]finalizers.Workload{
+				{Kind: "Cluster.postgresql.cnpg.io", Namespace: finalizers.ObjectNamespace, Name: "*"},
+				{Kind: "Deployment", Namespace: "cnpg-system", Name: "cnpg-controller-manager"},
+				{Kind: "Deployment", Namespace: finalizers.ObjectNamespace, Name: "cnpg-controller-manager"},
+			}, nil,
 		},
 	} {
 		// Twice: filling in must not change the catalogue.
 		for range 2 {
 			m := finalizers.Builtin().Find(test.finalizer, schema.ParseGroupKind(test.kind))[0]
+			m = m.For(func(path string) string { return map[string]string{"metadata.labels.strimzi.io/cluster": "my"}[path] })
 			if !slices.Equal(m.Workloads, test.workloads) || !slices.Equal(m.Leases, test.leases) || !m.KindFits {
 				t.Errorf("%s: got %v %v", test.finalizer, m.Workloads, m.Leases)
 			}

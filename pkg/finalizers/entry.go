@@ -4,6 +4,7 @@ package finalizers
 
 import (
 	"path"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -64,10 +65,8 @@ type Entry struct {
 	// controllers that somebody installed.
 	Builtin Component
 	// Workloads are the places where the controller usually runs: any one of
-	// them does.
+	// them does. An Instance that exists comes before all others.
 	Workloads []Workload
-	// Indirect: what removes it is in no workload, and the Workloads only keep that running.
-	Indirect bool
 	// Helpers have to run as well, or the controller gets nowhere.
 	Helpers []Workload
 	Leases  []Lease
@@ -102,13 +101,16 @@ type Entry struct {
 // Workload is where a controller usually runs, by its project's own charts and
 // manifests. Users rename them: another name is no proof of absence.
 type Workload struct {
-	// Kind is Deployment, StatefulSet or DaemonSet, or empty if it is not known.
+	// Kind is Deployment, StatefulSet or DaemonSet, Kind.group for an instance, or empty if it is not known.
 	Kind string
 	// Namespace is empty if it is not known, and may be ObjectNamespace.
 	Namespace string
-	// Name may have "*" for any characters.
+	// Name may have "*" for any characters, and "<field.of.the.object>" for what that holds.
 	Name string
 }
+
+// Instance reports whether the workload is an object of a product, whose own pods the controller runs in.
+func (w Workload) Instance() bool { return strings.Contains(w.Kind, ".") }
 
 // Is reports whether a workload with this kind, namespace and name may be the
 // one that is meant, for an object in objectNamespace.

@@ -205,7 +205,6 @@ var fields = []fieldOf{
 	{"controller", "text", func(e *Entry) any { return &e.Controller }},
 	{"builtin", "text", func(e *Entry) any { return &e.Builtin }},
 	{"workloads", workloadsWant, func(e *Entry) any { return &e.Workloads }},
-	{"indirect", "true or false", func(e *Entry) any { return &e.Indirect }},
 	{"helpers", workloadsWant, func(e *Entry) any { return &e.Helpers }},
 	{"leases", "a list of mappings of namespace and name to text", func(e *Entry) any { return &e.Leases }},
 	{"offCluster", "text", func(e *Entry) any { return &e.OffCluster }},

@@ -78,10 +78,10 @@ func TestLoadBadFiles(t *testing.T) {
 		{"two documents", "---\nfinalizers: []\n# more\n---\nfinalizers: []\n", "line 4: a second document starts: all finalizers have to be in one"},
 		{"text for an entry", "finalizers: [x]", "finalizers[0]: want a mapping with the fields of an entry"},
 		{"unknown field", "finalizers: [{finalizer: a.b/c, product: p, kind: Pod}]",
-			"finalizers[0] (a.b/c): kind: no such field; there are finalizer, field, kinds, product, controller, builtin, workloads, indirect, helpers, leases, " +
+			"finalizers[0] (a.b/c): kind: no such field; there are finalizer, field, kinds, product, controller, builtin, workloads, helpers, leases, " +
 				"offCluster, place, waitsFor, whileUsed, users, creates, leaks, harmless, note, examples, source and finalizers"},
 		{"unknown field of a group", "finalizers: [{Product: p, finalizers: []}]",
-			"finalizers[0]: Product: no such field; there are finalizer, field, kinds, product, controller, builtin, workloads, indirect, helpers, leases, " +
+			"finalizers[0]: Product: no such field; there are finalizer, field, kinds, product, controller, builtin, workloads, helpers, leases, " +
 				"offCluster, place, waitsFor, whileUsed, users, creates, leaks, harmless, note, examples, source and finalizers"},
 		{"a group with a finalizer", "finalizers: [{finalizer: a.b/c, finalizers: []}]",
 			`finalizers[0]: finalizer: with a list "finalizers" it has to be in the entries of that`},

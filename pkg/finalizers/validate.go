@@ -91,7 +91,7 @@ func (e *entry) validateWorkloads(name string, list []Workload) field.ErrorList 
 	var errs field.ErrorList
 	for i, w := range list {
 		at := field.NewPath(name).Index(i)
-		if w.Kind != "" && !slices.Contains(workloadKinds, w.Kind) {
+		if w.Kind != "" && !w.Instance() && !slices.Contains(workloadKinds, w.Kind) {
 			errs = append(errs, field.NotSupported(at.Child("kind"), w.Kind, workloadKinds))
 		}
 		errs = append(errs, e.validateName(at, w.Namespace, w.Name)...)
@@ -113,8 +113,9 @@ func (e *entry) validateName(at *field.Path, namespace, name string) field.Error
 	return errs
 }
 
-// withoutPlaceholders takes the placeholders of the form out of a text.
+// withoutPlaceholders takes fields of the object and the placeholders of the form out of a text.
 func (e *entry) withoutPlaceholders(text string) string {
+	text = fieldOfObject().ReplaceAllString(text, "")
 	if e.form == nil {
 		return text
 	}

@@ -306,9 +306,11 @@ func (l *looker) unserved() []Break {
 	return all
 }
 
-// indirect reports whether the workloads only keep running what removes the finalizer: that may work on when they go.
+// indirect reports whether the catalogue has an instance as who removes the finalizer, and others: either may do it without the other.
 func indirect(a *controllers.Answer) bool {
-	return slices.ContainsFunc(a.Known, func(m finalizers.Match) bool { return m.Indirect })
+	return slices.ContainsFunc(a.Known, func(m finalizers.Match) bool {
+		return len(m.Workloads) > 1 && slices.ContainsFunc(m.Workloads, finalizers.Workload.Instance)
+	})
 }
 
 // servers returns the workloads that serve a finalizer, or may, whatever state they are in:

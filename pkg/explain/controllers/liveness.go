@@ -325,6 +325,7 @@ func (f *liveness) withoutPods(l *Workload) State {
 		s.Evidence = append(s.Evidence, f.unmade()...)
 	case f.evidence.Now.Sub(time.Unix(l.made, 0)) < startDelay:
 		s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, newWithoutPods
+	case l.isIdle(f.evidence.Now):
 	case l.nowhere: // its controller has found no node for it
 		s.Because = noNode
 	case l.Paused:

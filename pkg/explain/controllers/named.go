@@ -22,6 +22,11 @@ type adder func(l *Workload, weight int, named bool, e evidence.Fact)
 // byCatalogue finds the workloads that the catalogue names.
 func (f *searcher) byCatalogue(s *Search, namespace string, add adder) {
 	for _, m := range s.Known {
+		if s.instance = f.instanceOf(s, m, namespace); s.instance != nil {
+			s.inPlace = append(s.inPlace, s.instance.ID())
+			add(s.instance, strongSign, true, evidence.Fact{Source: s.instance.ID().String(), Path: nameAlone, Value: fmt.Sprintf(whereCatalogueSays, m.Product)})
+			continue
+		}
 		for _, l := range f.inventory().workloads {
 			f.byPlace(s, m, l, namespace, add)
 		}

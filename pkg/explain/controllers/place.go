@@ -30,7 +30,7 @@ func (f *Finder) PlaceOf(n graph.Node, full *unstructured.Unstructured, s *Searc
 		if len(stated) == 0 {
 			continue
 		}
-		name := evidence.Nested(full, strings.Split(stated[1], ".")...)
+		name := evidence.FieldOf(full, stated[1])
 		if len(stated) > 2 {
 			name = strings.TrimPrefix(name, stated[2])
 		}

@@ -95,6 +95,8 @@ type Search struct {
 	// rights to such objects.
 	inPlace []graph.Identity
 	placed  bool
+	// instance is the object of a product in whose pods the controller runs; nil for none.
+	instance *Workload
 	// lost are grants to accounts that are gone with their namespace, outside
 	// those to users and groups who may be the controller.
 	lost, outside []*grant
@@ -137,10 +139,10 @@ type searcher struct {
 // a number of lists that does not depend on how many objects there are.
 func (f *searcher) search(n graph.Node, finalizer string, field finalizers.Field) *Search {
 	resource := n.Resource()
-	known := f.Entries(finalizer, resource.GroupVersionKind().GroupKind(), field)
+	known := f.entriesFor(n, finalizer, field)
 	key := string(field) + " " + finalizer + " " + resource.GroupResource().String()
 	if local(known) {
-		key += " " + n.Namespace()
+		key += fmt.Sprint(" ", n.Namespace(), known[0].Workloads)
 	}
 	if s, done := f.searches[key]; done {
 		return s

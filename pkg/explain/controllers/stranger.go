@@ -19,10 +19,14 @@ import (
 // object: rights alone do not say so, least of all those of the type's own operator,
 // which has them anyway.
 
-// isAnother reports whether a workload is a bystander for certain: the catalogue gives the finalizer to a controller of which
+// isAnother reports whether a workload is a bystander for certain: the catalogue gives the finalizer to the pods of an instance that
+// exists; or to a controller of which
 // nobody is in its place or called so, and has the workload as the controller of others; or it gives it to one that runs
 // elsewhere, and nothing but the type points at the workload.
 func (f *Finder) isAnother(n graph.Node, s *Search, c *Candidate) bool {
+	if s.instance != nil && c.uid != s.instance.uid && !c.Named {
+		return true
+	}
 	if c.strong && f.setBy(n, s, c) || len(f.inventory().unread) > 0 || s.placed {
 		return false
 	}

@@ -86,6 +86,7 @@ const (
 	moreRules       = "and %d more such rules"
 	roleGives       = "%s gives %s %s of %s"
 	ownKubeconfig   = "it is given a kubeconfig, so its rights are not known"
+	accountUnknown  = "it has no pods, so its rights are not known"
 	impersonates    = "its account is allowed to impersonate others, so its rights are not known"
 )
 

@@ -36,8 +36,10 @@ type Workload struct {
 	resource        *graph.Resource
 	namespace, name string
 	uid             types.UID
-	// whole is that of a pod or CronJob.
+	// whole is that of a pod, a CronJob, or an instance.
 	whole *unstructured.Unstructured
+	// speaks is what kubectl logs takes in its place; empty for itself.
+	speaks string
 	// deleted is when it is to be gone, nil when nobody deleted it, and made when it was made, in
 	// seconds since 1970.
 	deleted *metav1.Time
@@ -93,6 +95,8 @@ func (f *roster) otherRights(l *Workload) string {
 	switch {
 	case l.line.Kubeconfig:
 		return ownKubeconfig
+	case l.account == "":
+		return accountUnknown
 	case f.rights().mayImpersonate(l.Account()):
 		return impersonates
 	}
@@ -149,8 +153,14 @@ func ofTemplate(resource *graph.Resource, o *unstructured.Unstructured, path ...
 
 // Ref names the workload for kubectl.
 func (l *Workload) Ref() string {
+	if l.isInstance() {
+		return l.resource.GroupResource().String() + "/" + l.name
+	}
 	return strings.ToLower(l.resource.Kind) + "/" + l.name
 }
+
+// Speaker names what kubectl logs takes.
+func (l *Workload) Speaker() string { return cmp.Or(l.speaks, l.Ref()) }
 
 // Leaves reports whether it is being deleted.
 func (l *Workload) Leaves() bool { return l.deleted != nil }
@@ -357,7 +367,8 @@ func (f *roster) podsOf(l *Workload) ([]*unstructured.Unstructured, error) {
 	chooses := l.chooses()
 	var own []*unstructured.Unstructured
 	for i := range items {
-		if chooses.Matches(labels.Set(items[i].GetLabels())) && !evidence.PodEnded(&items[i]) && !f.isOfOther(l, &items[i]) {
+		its := chooses.Matches(labels.Set(items[i].GetLabels())) && !f.isOfOther(l, &items[i]) || l.isInstance() && l.controls(&items[i])
+		if its && !evidence.PodEnded(&items[i]) {
 			own = append(own, &items[i])
 		}
 	}

@@ -70,6 +70,14 @@ func Text(value any) string {
 	return s
 }
 
+// FieldOf returns the string in a field, spec.a.b or metadata.labels.KEY, or nothing.
+func FieldOf(o *unstructured.Unstructured, path string) string {
+	if key, is := strings.CutPrefix(path, "metadata.labels."); is {
+		return o.GetLabels()[key]
+	}
+	return Nested(o, strings.Split(path, ".")...)
+}
+
 // Nested returns the string at a path, or nothing.
 func Nested(o *unstructured.Unstructured, path ...string) string {
 	s, _, _ := unstructured.NestedString(o.Object, path...)

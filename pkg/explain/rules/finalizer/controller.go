@@ -56,7 +56,7 @@ func (j *judgement) actor(c *controllers.Candidate, liveness string) *finding.Co
 	if liveness != controllers.Dead { // those are of the cause itself
 		actor.Evidence = append(actor.Evidence, finding.Facts(j.Finder.StateOf(c.Workload).Evidence...)...)
 	}
-	logs := remedy.Logs(c.ID(), c.Ref(), "")
+	logs := remedy.Logs(c.ID(), c.Speaker(), "")
 	actor.Logs = &logs
 	return actor
 }

@@ -43,7 +43,7 @@ func About(f *rules.Facts, n graph.Node) []*finding.Cause {
 	if creator, garbage := creator(f, n); !garbage {
 		c := remadeBy(n, creator, duration.HumanDuration(max(age, 0)))
 		if l, named := f.Finder.Server(n, creator); named && len(c.Ways) > 0 {
-			logs := remedy.Logs(l.ID(), l.Ref(), n.Name())
+			logs := remedy.Logs(l.ID(), l.Speaker(), n.Name())
 			c.Ways[0].Effect, c.Ways[0].Look = say.Of(StopCreator, l.ID()), &logs
 		}
 		causes = append(causes, c)

@@ -16,7 +16,7 @@ import (
 
 // ReadLogs shows what a workload logs, of an object's name only what concerns it.
 func ReadLogs(l *controllers.Workload, name string) finding.Way {
-	return finding.See(remedy.Logs(l.ID(), l.Ref(), name), ReadLog, l.ID())
+	return finding.See(remedy.Logs(l.ID(), l.Speaker(), name), ReadLog, l.ID())
 }
 
 // Describe shows a workload, or one of its pods, with its events.
