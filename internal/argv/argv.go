@@ -61,21 +61,26 @@ func Annotation(key, value string) string { return "metadata.annotations['" + ke
 func Read(words, variables []string) Line {
 	var line Line
 	known := make([]string, 0, 2*len(variables))
+	resolved := func(value string) string {
+		if !strings.Contains(value, "$(") { // few refer to any, and a Replacer is costly to make
+			return value
+		}
+		return strings.NewReplacer(known...).Replace(value)
+	}
 	for _, v := range variables {
 		name, value, _ := strings.Cut(v, "=")
-		value = strings.NewReplacer(known...).Replace(value)
+		value = resolved(value)
 		known = append(known, "$("+name+")", value)
 		line.Kubeconfig = line.Kubeconfig || name == strings.ToUpper(kubeconfig)
 		line.take(name, value)
 	}
-	refers := strings.NewReplacer(known...)
 	for i, word := range words {
 		line.Kubeconfig = line.Kubeconfig || strings.Contains(word, kubeconfig)
 		flag, value, joined := strings.Cut(word, "=")
 		if !joined && i+1 < len(words) {
 			value = words[i+1]
 		}
-		line.take(flag, refers.Replace(value))
+		line.take(flag, resolved(value))
 	}
 	return line
 }

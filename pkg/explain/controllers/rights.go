@@ -85,8 +85,9 @@ type rights struct {
 	of map[string][]*grant
 	// unread says what could not be read, empty when everything was.
 	unread []string
-	// known has what the grants of an account let it change of a type.
-	known map[question][]allowance
+	// granted has the grants of an account, known what they let it change of a type.
+	granted map[Account][]*grant
+	known   map[question][]allowance
 	// namespaces are those in which its grants let an account do something with a type.
 	namespaces map[question]map[string]bool
 	// holding has the holders of a type.
@@ -126,7 +127,7 @@ func (f *roster) rights() *rights {
 		return f.allowed
 	}
 	r := &rights{
-		of: map[string][]*grant{}, known: map[question][]allowance{}, namespaces: map[question]map[string]bool{}, holding: map[schema.GroupResource][]*grant{},
+		of: map[string][]*grant{}, granted: map[Account][]*grant{}, known: map[question][]allowance{}, namespaces: map[question]map[string]bool{}, holding: map[schema.GroupResource][]*grant{},
 		clusterRoles: map[string]*rbacv1.ClusterRole{}, hollow: map[string][]hollow{},
 	}
 	f.allowed = r
@@ -218,11 +219,15 @@ func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role str
 // grantsOf returns what a service account may do, with what it may as a member
 // of the groups that all are in.
 func (r *rights) grantsOf(a Account) []*grant {
+	if all, asked := r.granted[a]; asked {
+		return all
+	}
 	all := slices.Clone(r.of["ServiceAccount "+a.User()])
 	all = append(all, r.of["User "+a.User()]...)
 	for _, group := range []string{"system:serviceaccounts", "system:serviceaccounts:" + a.Namespace, "system:authenticated"} {
 		all = append(all, r.of["Group "+group]...)
 	}
+	r.granted[a] = all
 	return all
 }
 
