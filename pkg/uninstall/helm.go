@@ -111,6 +111,9 @@ func Helm(w *World, r *Release, version int) *Plan {
 	if version == Helm4 {
 		deleted = p.owned(w, r, deleted)
 	}
+	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { // the hook makes what is deleted then
+		return k.Reason == HookMade && version == Helm3 && slices.ContainsFunc(deleted, func(f found) bool { return alike(f.id(), k.Object) })
+	})
 	p.inOrder(deleted, version)
 	if fails := w.replaces(p, run, postDelete, version); fails != nil {
 		p.Open = append(p.Open, *fails)

@@ -104,7 +104,8 @@ func (w *World) replaces(p *Plan, all []hookRun, event string, version int) *Ope
 			continue
 		}
 		made := madeBy(all, i, event, h.live.Item.Identity())
-		there := h.live.state == present && !made
+		c := w.creation(p, h, event, func(id graph.Identity) bool { return madeBy(all, i, event, id) })
+		there := h.live.state == present && !made && !c.then.IsGone(h.live.node.UID())
 		switch {
 		case made && !h.before && version == Helm3:
 			return &Open{Cause: HookExists, Item: h.live.Item, Detail: event}
@@ -123,11 +124,10 @@ func (w *World) replaces(p *Plan, all []hookRun, event string, version int) *Ope
 			p.Barriers = slices.Insert(p.Barriers, last, barrierOf(h.live.id()))
 		case there && version == Helm4:
 			p.keep(&h.live, Hook, "")
-		case there && !programs:
+		case there && !programs && c.lacking().Name == "":
 			p.keep(&h.live, Hook, "")
 			return &Open{Cause: HookExists, Item: h.live.Item, Detail: event}
 		}
-		c := w.creation(p, h, event, func(id graph.Identity) bool { return madeBy(all, i, event, id) })
 		var fails *Open
 		if !programs {
 			fails = c.fails(version == Helm4 && !h.before && (there || made), removedAfter(all, event, h) || made && h.before)

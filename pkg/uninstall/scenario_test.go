@@ -4,6 +4,7 @@ package uninstall_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +39,11 @@ func TestScenarios(t *testing.T) {
 		answer := told(t, given, func(*explaintest.World) {})
 		if diff := cmp.Diff(answer, told(t, given, reduced)); diff != "" {
 			t.Errorf("from a snapshot the answer differs:\n%s", diff)
+		}
+		if other, is := strings.CutPrefix(given, "helm 3 "); is { // nor are there contradictions in what the other says
+			told(t, "helm 4 "+other, reduced)
+		} else if other, is := strings.CutPrefix(given, "helm 4 "); is {
+			told(t, "helm 3 "+other, reduced)
 		}
 		return given + "\n--\n" + answer + body[len(strings.TrimRight(body, "\n")):]
 	})
@@ -85,6 +91,9 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if two := contradictions(report); len(two) > 0 {
+		t.Errorf("in two rows:\n%s", strings.Join(two, "\n"))
+	}
 	sight := report.Sight
 	lines := saidOf(p)
 	if sight != nil {
@@ -104,7 +113,7 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 			}
 			lines = append(lines, fmt.Sprintf("%s: %s: %s", word, b.Object, b.Says()))
 		}
-		for _, uid := range sight.Refused() {
+		for _, uid := range slices.Sorted(slices.Values(sight.Refused())) {
 			lines = append(lines, "refused: "+string(uid))
 		}
 		for _, l := range report.Left {
@@ -124,6 +133,60 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 		return "nothing"
 	}
 	return strings.Join(lines, "\n")
+}
+
+// contradictions are the objects of which two things are said that cannot both be.
+func contradictions(r *uninstall.Report) (two []string) {
+	said := map[string]map[string]bool{}
+	say := func(id graph.Identity, what string) {
+		if said[id.String()] == nil {
+			said[id.String()] = map[string]bool{}
+		}
+		said[id.String()][what] = true
+	}
+	for _, o := range r.Preview.Report.Outcomes {
+		say(o.Object.Identity(), string(o.Result))
+	}
+	for _, k := range r.Kept {
+		if k.Object.UID != "" {
+			say(k.Object, "keeps")
+		}
+	}
+	for _, l := range r.Left {
+		say(l.Object, "leaves")
+	}
+	for i := range r.Absent {
+		say(r.Absent[i].Identity(), "gone already")
+	}
+	for _, o := range r.Open {
+		if slices.Contains([]uninstall.Cause{uninstall.HookExists, uninstall.NoSuchKind, uninstall.Unread}, o.Cause) {
+			say(o.Item.Identity(), "fails")
+		}
+	}
+	if r.Sight != nil {
+		for _, b := range r.Sight.Breaks {
+			if b.Strands() == nil {
+				say(b.Object, "breaks")
+			}
+		}
+		for _, o := range r.Preview.Report.Outcomes {
+			if slices.Contains(r.Sight.Refused(), o.Object.UID) {
+				say(o.Object.Identity(), "refused")
+			}
+		}
+	}
+	for _, pair := range [][2]string{
+		{"Deleted", "keeps"}, {"Deleted", "leaves"}, {"Deleted", "gone already"}, {"Deleted", "fails"}, {"Deleted", "breaks"}, {"Deleted", "refused"},
+		{"Remaining", "keeps"}, {"Remaining", "leaves"}, {"Remaining", "gone already"}, {"Remaining", "breaks"}, {"Unknown", "keeps"}, {"Unknown", "leaves"},
+		{"keeps", "leaves"}, {"keeps", "gone already"}, {"leaves", "gone already"}, {"leaves", "fails"}, {"Untouched", "breaks"},
+	} {
+		for id, all := range said {
+			if all[pair[0]] && all[pair[1]] {
+				two = append(two, id+": "+pair[0]+", "+pair[1])
+			}
+		}
+	}
+	return two
 }
 
 func instances(n int) string {
