@@ -73,24 +73,49 @@ func (l *looker) refusals(s *Sight) map[types.UID]refusal {
 	return refused
 }
 
-// judgedDeletions adds what a ValidatingAdmissionPolicy may deny that stays.
+// judgedDeletions adds what a ValidatingAdmissionPolicy may deny that stays: the deletion, or the end of it.
 func (l *looker) judgedDeletions(refused map[types.UID]refusal, definitions map[schema.GroupResource]bool) {
 	if l.now.evidence.NoneOf(admission.PolicyBindings.GroupResource()) {
 		return
 	}
-	denier := l.now.asker.Deniers("DELETE", func(uid types.UID) bool { return l.going[uid] })
+	goes := func(uid types.UID) bool { return l.going[uid] }
+	deniers := map[string]func(graph.Node) (string, bool){}
+	for _, part := range []string{"", "status", "finalize"} {
+		deniers[part] = l.now.asker.Deniers("UPDATE", part, goes)
+	}
+	deletion := l.now.asker.Deniers("DELETE", "", goes)
 	for uid := range l.going {
 		n, ok := l.node(uid)
 		if !ok || n.BeingDeleted() || definitions[n.Resource().GroupResource()] || refused[uid].outlook >= Unclear {
 			continue
 		}
-		switch policy, certain := denier(n); {
+		policy, certain := deletion(n)
+		denied, judged, begun := deletionDenied, deletionJudged, policy == ""
+		for _, part := range endOf(n) {
+			if policy == "" {
+				policy, certain = deniers[part](n)
+				denied, judged = removalDenied, removalJudged
+			}
+			if part == "" && !certain && begun { // mostly it judges what is stated of it, which is the same at the end
+				policy = ""
+			}
+		}
+		switch {
 		case certain:
-			refused[uid] = refusal{id: n.Identity(), outlook: Stuck, why: say.Of(StuckBy, say.Of(deletionDenied, policy))}
+			refused[uid] = refusal{id: n.Identity(), outlook: Stuck, why: say.Of(StuckBy, say.Of(denied, policy)), begun: begun}
 		case policy != "":
-			refused[uid] = refusal{id: n.Identity(), outlook: Unclear, why: say.Of(MayStick, say.Of(deletionJudged, policy))}
+			refused[uid] = refusal{id: n.Identity(), outlook: Unclear, why: say.Of(MayStick, say.Of(judged, policy)), begun: begun}
 		}
 	}
+}
+
+// endOf are the parts of an object, the empty one for itself, that controllers of Kubernetes change at the end of its deletion.
+func endOf(n graph.Node) []string {
+	parts := admission.PartsOf(n.Resource())
+	if protected(n) {
+		parts = append(parts, "")
+	}
+	return parts
 }
 
 // definitions are the types whose definitions go: then the API server deletes their objects by
@@ -109,11 +134,7 @@ func (l *looker) definitions() map[schema.GroupResource]bool {
 func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	asked, certain := l.now.asker.Matches(h, "DELETE", "", n)
 	now, later, begun := deletionRefused, refusedByPlan, !asked
-	parts := admission.PartsOf(n.Resource())
-	if protected(n) {
-		parts = append(parts, "")
-	}
-	for _, part := range parts {
+	for _, part := range endOf(n) {
 		if !asked {
 			asked, certain = l.now.asker.Matches(h, "UPDATE", part, n)
 			now, later = removalRefused, removalRefusedByPlan

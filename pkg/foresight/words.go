@@ -150,6 +150,8 @@ const (
 
 	deletionJudged  say.Word = "ValidatingAdmissionPolicy/%s decides about its deletion, and what it says is not known"
 	deletionDenied  say.Word = "ValidatingAdmissionPolicy/%s denies its deletion"
+	removalJudged   say.Word = "ValidatingAdmissionPolicy/%s decides about the end of its deletion, and what it says is not known"
+	removalDenied   say.Word = "ValidatingAdmissionPolicy/%s denies the end of its deletion, an update by a controller of Kubernetes"
 	deletionRefused say.Word = "%s must allow its deletion, but nothing answers at %s"
 	refusedByPlan   say.Word = "%s must allow its deletion, but after this deletion nothing answers at %s"
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -158,7 +159,7 @@ func (c *creation) denied(of *graph.Resource, labels map[string]string, operatio
 			}
 		}
 	}
-	switch policy, sure := asker.Deniers(operation, c.then.IsGone)(n); {
+	switch policy, sure := asker.Deniers(operation, "", c.then.IsGone)(n); {
 	case sure && !certain:
 		return say.Of(hookDenied, policy, what), true
 	case policy != "" && why.IsZero():
@@ -171,8 +172,7 @@ func (c *creation) denied(of *graph.Resource, labels map[string]string, operatio
 	return why, certain
 }
 
-// full returns a quota of a namespace that has no room for one more object of a type (pkg/quota/v1/evaluator), and what it limits. One for some objects
-// only is not looked at.
+// full returns a quota of a namespace that has no room for one more object of a type (pkg/quota/v1/evaluator), and what it limits.
 func (c *creation) full(of schema.GroupResource, namespace string) (quota, limit string) {
 	quotas, err := c.then.List(evidence.ResourceQuotas, namespace)
 	if err != nil || namespace == "" {
@@ -180,7 +180,7 @@ func (c *creation) full(of schema.GroupResource, namespace string) (quota, limit
 	}
 	for i := range quotas {
 		var q corev1.ResourceQuota
-		if !evidence.Decode(&quotas[i], &q) || len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
+		if !evidence.Decode(&quotas[i], &q) || !c.scoped(&q.Spec, of) {
 			continue
 		}
 		for _, name := range []string{of.Resource, "count/" + of.String()} {
@@ -191,4 +191,21 @@ func (c *creation) full(of schema.GroupResource, namespace string) (quota, limit
 		}
 	}
 	return "", ""
+}
+
+// scoped reports whether a quota is about the hook, or about its pods: the scopes of one are about pods alone.
+func (c *creation) scoped(q *corev1.ResourceQuotaSpec, of schema.GroupResource) bool {
+	var selector metav1.LabelSelector
+	add := func(scope corev1.ResourceQuotaScope, operator corev1.ScopeSelectorOperator, values ...string) {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: string(scope), Operator: metav1.LabelSelectorOperator(operator), Values: values})
+	}
+	for _, scope := range q.Scopes {
+		add(scope, corev1.ScopeSelectorOpExists)
+	}
+	if q.ScopeSelector != nil {
+		for _, e := range q.ScopeSelector.MatchExpressions {
+			add(e.ScopeName, e.Operator, e.Values...)
+		}
+	}
+	return len(selector.MatchExpressions) == 0 || of == evidence.Pods.GroupResource() && admission.Selects(&selector, c.hook.Scopes)
 }

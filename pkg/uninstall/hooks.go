@@ -108,7 +108,8 @@ func (w *World) replaces(p *Plan, all []hookRun, event string, version int) *Ope
 		there := h.live.state == present && !made && !c.then.IsGone(h.live.node.UID())
 		switch {
 		case made && !h.before && version == Helm3:
-			return &Open{Cause: HookExists, Item: h.live.Item, Detail: event}
+			p.Kept = append(p.Kept, Kept{Object: h.live.Item.Identity(), Reason: HookMade})
+			return &Open{Cause: HookDenied, Item: h.live.Item, Detail: madeBefore}
 		case made:
 		case (h.live.state == unserved || h.live.elsewhere) && !programs:
 			return &Open{Cause: NoSuchKind, Item: h.live.Item, Detail: " (" + event + " hook)"}
@@ -130,7 +131,10 @@ func (w *World) replaces(p *Plan, all []hookRun, event string, version int) *Ope
 		}
 		var fails *Open
 		if !programs {
-			fails = c.fails(version == Helm4 && !h.before && (there || made), removedAfter(all, event, h) || made && h.before)
+			replaced := slices.ContainsFunc(all[i+1:], func(o hookRun) bool {
+				return o.at(event) && o.before && alike(o.live.Item.Identity(), h.live.Item.Identity())
+			})
+			fails = c.fails(version == Helm4 && !h.before && (there || made), removedAfter(all, event, h) || made && h.before || replaced)
 		}
 		certain := fails != nil && fails.Fails()
 		goes := !certain && removedAfter(all, event, h) || certain && (h.failed || c.unmade)

@@ -9,10 +9,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -34,9 +37,10 @@ type Item struct {
 	// Passing: Kubernetes deletes it when it has finished.
 	Passing bool
 	// Needs are objects without which the pods of a Job, or a Pod, are not created, or do not start, by name: those that have a namespace are in its own.
-	// PodLabels are those of the pods of a Job.
+	// PodLabels are those of the pods of a Job, and Scopes those of quotas, with the name of the class of priority.
 	Needs     []graph.Identity
 	PodLabels map[string]string
+	Scopes    map[string]string
 	// Finalizers are those with which it is created.
 	Finalizers []string
 }
@@ -78,6 +82,28 @@ func podNeeds(spec map[string]any) (needs []graph.Identity) {
 		}
 	}
 	return needs
+}
+
+// podScopes are the scopes of quotas that have a pod (pkg/quota/v1/evaluator/core/pods.go).
+func podScopes(spec map[string]any) map[string]string {
+	var pod corev1.PodSpec
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod) != nil {
+		return nil
+	}
+	lasts, effort := corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeBestEffort
+	if pod.ActiveDeadlineSeconds != nil {
+		lasts = corev1.ResourceQuotaScopeTerminating
+	}
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		if len(c.Resources.Requests)+len(c.Resources.Limits) > 0 {
+			effort = corev1.ResourceQuotaScopeNotBestEffort
+		}
+	}
+	scopes := map[string]string{string(lasts): "", string(effort): ""}
+	if pod.PriorityClassName != "" {
+		scopes[string(corev1.ResourceQuotaScopePriorityClass)] = pod.PriorityClassName
+	}
+	return scopes
 }
 
 // anyName is at the end of the name of an item of which the manifest has only the beginning, or nothing.
@@ -130,7 +156,7 @@ func (d *document) items(of *document) []Item {
 			item.PodLabels, _, _ = unstructured.NestedStringMap(spec, "template", "metadata", "labels")
 			spec, _, _ = unstructured.NestedMap(spec, "template", "spec")
 		}
-		item.Needs = podNeeds(spec)
+		item.Needs, item.Scopes = podNeeds(spec), podScopes(spec)
 	}
 	return []Item{item}
 }

@@ -63,6 +63,9 @@ const (
 // unlessCached is of Helm, which stores for six hours what types the server has (k8s.io/cli-runtime/pkg/genericclioptions/config_flags.go).
 const unlessCached = ", and deletes nothing; if its discovery cache still has the type, it deletes all else and reports success"
 
+// madeBefore is why the second of two hooks of one name fails.
+const madeBefore = "an earlier hook has created it, and its hook-delete-policy does not delete it first"
+
 // unnamedHook is why a hook fails, after its event.
 const unnamedHook = " hook: has a generateName, and Helm needs its name, so Helm fails"
 

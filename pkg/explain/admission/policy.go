@@ -114,15 +114,15 @@ func (a *Asker) paramOf(b Bound) (Param, bool) {
 	return p, true
 }
 
-// Deniers returns, by their names, the policies that may deny an operation on an object by one of their bindings, and whether one certainly does: mostly
+// Deniers returns, by their names, the policies that may deny an operation on an object, or on a subresource of it, by one of their bindings, and whether one certainly does: mostly
 // what their expressions say of it is not known. Those that go, as skip says, are none. What could not be read is noted as unread.
-func (a *Asker) Deniers(operation string, skip func(types.UID) bool) func(graph.Node) (policy string, certain bool) {
+func (a *Asker) Deniers(operation, subresource string, skip func(types.UID) bool) func(graph.Node) (policy string, certain bool) {
 	var asked []func(graph.Node) bool
 	var bound []Bound
 	for _, b := range a.Bindings(Validating) {
 		actions, _, _ := unstructured.NestedStringSlice(b.binding.Object, "spec", "validationActions")
 		if slices.Contains(actions, "Deny") && !slices.ContainsFunc(b.Policies(), skip) {
-			asked, bound = append(asked, a.PolicyAsked(b.policy, b.binding, operation, "")), append(bound, b)
+			asked, bound = append(asked, a.PolicyAsked(b.policy, b.binding, operation, subresource)), append(bound, b)
 		}
 	}
 	return func(n graph.Node) (policy string, certain bool) {
