@@ -16,7 +16,10 @@ type Where struct {
 
 // String names the context and the server: "context prod-eu, server https://10.0.0.1".
 func (w *Where) String() string {
-	if w.Context == "" {
+	switch {
+	case w == nil:
+		return "a file"
+	case w.Context == "":
 		return "server " + w.Server
 	}
 	return "context " + w.Context + ", server " + w.Server

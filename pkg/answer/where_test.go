@@ -12,12 +12,12 @@ func TestWhere(t *testing.T) {
 	}{
 		{&Where{Context: "prod-eu", Server: server}, "context prod-eu, server " + server, " in context prod-eu"},
 		{&Where{Server: server}, "server " + server, " on " + server}, // inside a cluster
-		{nil, "", ""}, // a file
+		{nil, "a file", ""},
 	} {
 		if got := test.where.In(); got != test.in {
 			t.Errorf("In() = %q, want %q", got, test.in)
 		}
-		if test.where != nil && test.where.String() != test.says {
+		if test.where.String() != test.says {
 			t.Errorf("String() = %q, want %q", test.where, test.says)
 		}
 	}

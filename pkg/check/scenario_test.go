@@ -73,7 +73,7 @@ func answer(t *testing.T, body string) string {
 func readable(t *testing.T, report *check.Report) {
 	t.Helper()
 	var out strings.Builder
-	if err := render.CheckText(&out, render.Style{Width: 80}, report); err != nil {
+	if err := render.CheckText(&out, render.Style{Width: 80}, nil, report); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(out.String()) {

@@ -127,10 +127,10 @@ func newCheck(g *globals) *cobra.Command {
 	o.output = newOutput(
 		func(a *checkAnswer) runtime.Object { return render.NewCheckReport(a.snapshot, a.report) },
 		format[*checkAnswer]{"", func(w io.Writer, style render.Style, a *checkAnswer) error {
-			return render.CheckText(w, style, a.report)
+			return render.CheckText(w, style, o.where, a.report)
 		}},
 		format[*checkAnswer]{"wide", func(w io.Writer, style render.Style, a *checkAnswer) error {
-			return render.CheckDetails(w, style, a.report)
+			return render.CheckDetails(w, style, o.where, a.report)
 		}},
 		format[*checkAnswer]{"name", func(w io.Writer, _ render.Style, a *checkAnswer) error { return render.CheckNames(w, a.report) }},
 		format[*checkAnswer]{"sarif", func(w io.Writer, _ render.Style, a *checkAnswer) error {

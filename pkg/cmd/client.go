@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -65,6 +64,7 @@ func (g *globals) connectWith(ctx context.Context, config *rest.Config, pageSize
 	if err != nil {
 		return nil, kubeconfigError(err)
 	}
+	g.at(config)
 	config = g.stats.ReadOnly(config)
 	reader, err := cluster.NewReader(ctx, config, g.stats, cluster.Options{PageSize: pageSize, Namespace: namespace, Reading: g.reading()})
 	if err != nil {
@@ -92,17 +92,23 @@ func (g *globals) connectToWrite(ctx context.Context, pageSize int64) (*session,
 // locating is how long the answer to the question which cluster this is may take.
 const locating = 5 * time.Second
 
-// locate finds out, once, in which cluster the command changes something. read reads the UID of an object; where that fails it is left out.
-func (g *globals) locate(ctx context.Context, config *rest.Config, read func(context.Context, graph.Identity) (types.UID, error)) {
+// at notes the cluster of a configuration, without a password that its URL may have.
+func (g *globals) at(config *rest.Config) {
 	if g.where != nil {
 		return
 	}
-	g.where = &answer.Where{Server: config.Host}
-	if u, err := url.Parse(config.Host); err == nil && u.User != nil {
+	g.where = &answer.Where{Context: g.contextName()}
+	if u, _, err := rest.DefaultServerUrlFor(config); err == nil {
 		u.User = nil
 		g.where.Server = u.String()
 	}
-	g.where.Context = g.contextName()
+}
+
+// locate finds out in which cluster the command changes something. read reads the UID of an object; where that fails it is left out.
+func (g *globals) locate(ctx context.Context, config *rest.Config, read func(context.Context, graph.Identity) (types.UID, error)) {
+	if g.at(config); g.where.UID != "" {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, locating)
 	defer cancel()
 	if uid, err := read(ctx, evidence.Identity(evidence.Namespaces, "", metav1.NamespaceSystem)); err == nil {

@@ -157,7 +157,7 @@ func (t *telling) execute(ctx context.Context, j *change.Job) error {
 
 // show prints the preview of a job, with what the server says to it in a server dry run.
 func (t *telling) show(ctx context.Context, p *change.Plan) error {
-	plan := render.NewDeletionPlan(p.Plan, t.where)
+	plan := render.NewDeletionPlan(p.Plan)
 	plan.Foresee(p.Sight, t.order == orderSafe)
 	if t.dryRun == "server" {
 		answers, err := p.AskServer(ctx)
@@ -255,7 +255,7 @@ func (a *deletionAnswer) document() runtime.Object {
 	if a.preview != nil {
 		return a.preview.Plan.WithOutcome()
 	}
-	return render.NewDeletionReport(a.graph.Snapshot(), a.where, a.events, a.report)
+	return render.NewDeletionReport(a.graph.Snapshot(), a.events, a.report)
 }
 
 // picture draws a preview.
@@ -380,7 +380,7 @@ func (d *deletionOptions) printNothing(g *graph.Graph) error {
 	case d.output.isText():
 		return nil
 	case d.dryRun != "none":
-		return d.printAnswer(&deletionAnswer{graph: g, report: report, preview: &render.Preview{Report: report, Plan: render.NewDeletionPlan(preview.Nothing(g), d.where)}})
+		return d.printAnswer(&deletionAnswer{graph: g, report: report, preview: &render.Preview{Report: report, Plan: render.NewDeletionPlan(preview.Nothing(g))}})
 	}
 	return d.printReport(g, []render.Event{}, report)
 }

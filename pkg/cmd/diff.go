@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,10 +75,10 @@ func newDiff(g *globals) *cobra.Command {
 	o.output = newOutput(
 		func(a *diffAnswer) runtime.Object { return render.NewDiff(a.before, a.after, a.report) },
 		format[*diffAnswer]{"", func(w io.Writer, style render.Style, a *diffAnswer) error {
-			return render.DiffText(w, style, a.before, a.after, a.report)
+			return render.DiffText(w, style, o.where, a.before, a.after, a.report)
 		}},
 		format[*diffAnswer]{"html", func(w io.Writer, _ render.Style, a *diffAnswer) error {
-			return render.DiffHTML(w, a.before, a.after, a.report)
+			return render.DiffHTML(w, o.where, a.before, a.after, a.report)
 		}},
 	)
 	o.output.addFlags(g, cmd)
@@ -145,6 +146,7 @@ func (o *diffOptions) read(ctx context.Context, name string) (render.DiffSide, *
 	if err != nil {
 		return render.DiffSide{}, nil, err
 	}
+	o.where = cmp.Or(o.where, side.where)
 	scope := cluster.Scope{Labels: []string{}}
 	if s.enforced {
 		scope.Namespace = s.namespace

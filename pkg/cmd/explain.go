@@ -338,6 +338,7 @@ func (o *explainOptions) unasked(l *look) bool {
 // picture draws the chains of a look.
 func (o *explainOptions) picture(l *look) *draw.Picture {
 	p := render.StuckPicture(l.report)
+	p.Subtitle += o.where.In()
 	p.Notes = incomplete(l.snapshot)
 	if o.unasked(l) {
 		p.Notes = append(p.Notes, "A file"+notAsked+".")
@@ -359,10 +360,7 @@ func (o *explainOptions) picture(l *look) *draw.Picture {
 
 // answer is how an explanation is written, with the command that carries out a way out where the arguments alone say what for.
 func (o *explainOptions) answer(style render.Style, l *look, wide bool) *render.StuckAnswer {
-	answer := &render.StuckAnswer{Style: style, Now: l.report.Now, Cause: o.cause, Wide: wide}
-	if l.session.files == nil {
-		answer.Context = o.contextName()
-	}
+	answer := &render.StuckAnswer{Style: style, Where: o.where, Now: l.report.Now, Cause: o.cause, Wide: wide}
 	asked, all := o.asked(l.session)
 	if !all || l.session.files != nil {
 		return answer

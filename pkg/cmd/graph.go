@@ -262,7 +262,7 @@ func (o *graphOptions) picture(a *graphAnswer) *draw.Picture {
 	if objects > readable && !o.full {
 		p = p.Summary()
 	}
-	p.Subtitle = counted(objects, "object") + ", " + counted(references, "reference")
+	p.Subtitle = counted(objects, "object") + o.where.In() + ", " + counted(references, "reference")
 	if drawn := len(p.Nodes); drawn < objects {
 		p.Subtitle += fmt.Sprintf("; equal dependents of one owner are drawn as one node, %d in all", drawn)
 		fmt.Fprintf(o.ErrOut, "%d objects are drawn as %d nodes; --full draws each.\n", objects, drawn)

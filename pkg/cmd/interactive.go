@@ -36,7 +36,7 @@ func (t *telling) Show(p *change.Plan) error {
 	}
 	shown := t.preview(p)
 	if t.steps {
-		shown.Plan, shown.Asking = render.NewDeletionPlan(p.Plan, t.where), true
+		shown.Plan, shown.Asking = render.NewDeletionPlan(p.Plan), true
 	}
 	if err := shown.Text(t.ErrOut, style, t.steps); err != nil {
 		return err

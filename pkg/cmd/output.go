@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	answers "github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
@@ -121,6 +122,9 @@ func (o *output[A]) print(g *globals, answer A) error {
 	}
 	out := g.Out
 	document := o.document(answer)
+	if placed, is := document.(interface{ In(where *answers.Where) }); is {
+		placed.In(g.where)
+	}
 	if o.name == "json" || o.name == "jsonpath-as-json" {
 		out = render.JSON(out)
 	}

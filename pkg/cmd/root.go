@@ -165,7 +165,7 @@ type globals struct {
 	files *offline.Server
 	// stats counts the requests of the command, which may read everything more than once.
 	stats *cluster.Stats
-	// where is the cluster that the command may change, nil for a file and for what only reads.
+	// where is the cluster that the command is about, nil for a file.
 	where *answer.Where
 }
 

@@ -374,7 +374,7 @@ func (o *treeOptions) writeTree(wide bool) func(io.Writer, render.Style, *treeAn
 // table returns what draws a tree as text.
 func (o *treeOptions) table(wide bool, style render.Style, a *treeAnswer) *render.Tree {
 	return &render.Tree{
-		Style: style, Wide: wide, NoHeaders: o.noHeaders, ShowLabels: o.showLabels, LabelColumns: o.labelColumns,
+		Style: style, Where: o.where, Wide: wide, NoHeaders: o.noHeaders, ShowLabels: o.showLabels, LabelColumns: o.labelColumns,
 		Now: a.session.now(), Named: graph.NewSet(a.selection.Named...), Statuses: o.statuses(a.ctx, a.session, a.selection),
 	}
 }

@@ -113,10 +113,10 @@ func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
 	o.output = newOutput(
 		func(u *render.Uninstall) runtime.Object { return u.Document() },
 		format[*render.Uninstall]{"", func(w io.Writer, style render.Style, u *render.Uninstall) error {
-			return render.UninstallText(w, style, u, false, o.next(u), o.afterwards(u))
+			return render.UninstallText(w, style, o.where, u, false, o.next(u), o.afterwards(u))
 		}},
 		format[*render.Uninstall]{"wide", func(w io.Writer, style render.Style, u *render.Uninstall) error {
-			return render.UninstallText(w, style, u, true, o.next(u), o.afterwards(u))
+			return render.UninstallText(w, style, o.where, u, true, o.next(u), o.afterwards(u))
 		}},
 		format[*render.Uninstall]{"name", func(w io.Writer, _ render.Style, u *render.Uninstall) error {
 			return render.UninstallNames(w, u)

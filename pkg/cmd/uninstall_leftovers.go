@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -72,7 +71,7 @@ func (o *uninstallOptions) listsLeftovers(ctx context.Context) error {
 		return notOver(saved, err)
 	}
 	l := &render.Leftovers{
-		Saved: saved, Plan: calledFile(o.saved), Context: o.contextName(), Server: s.address(), Cluster: w.ClusterUID(),
+		Saved: saved, Plan: calledFile(o.saved), Where: o.where, Cluster: w.ClusterUID(),
 		Time: s.now(), Delete: o.deletes("FILE"), All: w.Leftovers(saved),
 	}
 	if err := cmp.Or(ctx.Err(), o.printLeftovers(w.Graph.Snapshot(), l), o.finish(s, w.Graph.Snapshot())); err != nil {
@@ -92,15 +91,6 @@ func (o *uninstallOptions) printLeftovers(s *graph.Snapshot, l *render.Leftovers
 		}}},
 	}
 	return documents.print(o.globals, l)
-}
-
-// address is that of the server, without a password that its URL might have.
-func (s *session) address() string {
-	u, _, err := rest.DefaultServerUrlFor(s.config)
-	if err != nil {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
 }
 
 // kept is an error when something could not be judged, or is kept although the plan has it as left behind.

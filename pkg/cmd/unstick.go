@@ -400,9 +400,9 @@ func (o *unstickOptions) Ask(ctx context.Context, q unstick.Question) (string, e
 
 func (a *unstickAnswer) document() runtime.Object {
 	if a.report != nil {
-		return render.NewUnstickReport(a.where, a.report, a.outcome, a.backup)
+		return render.NewUnstickReport(a.report, a.outcome, a.backup)
 	}
-	return render.NewUnstickPlan(a.where, a.look, a.plan, a.server)
+	return render.NewUnstickPlan(a.look, a.plan, a.server)
 }
 
 // write writes an answer for a person, who may pick by its numbers then.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -41,9 +42,9 @@ type StuckAnswer struct {
 	Cause int
 	// Plugin begins the commands of this program, and Of is what was asked for, as its arguments; without them unstick is not offered.
 	Plugin, Of string
-	// Context is that of the kubeconfig, which the first line names; empty for none.
-	Context string
-	out     *bufio.Writer
+	// Where is the cluster, whose context the first line names; nil for a file.
+	Where *answer.Where
+	out   *bufio.Writer
 	// wrapped is how many lines the verdict takes beyond the first.
 	wrapped int
 }
@@ -118,10 +119,10 @@ func (a *StuckAnswer) lead(v explain.Verdict, text string) {
 
 // where ends the first line.
 func (a *StuckAnswer) where() string {
-	if a.Context == "" {
+	if a.Where == nil || a.Where.Context == "" {
 		return ""
 	}
-	return ", context " + a.Context
+	return ", context " + a.Where.Context
 }
 
 // part writes a line that begins with a word in the margin.

@@ -20,9 +20,9 @@ import (
 
 // CheckReport is the document that check prints.
 type CheckReport struct {
-	metav1.TypeMeta `json:",inline"`
-	Complete        bool       `json:"complete"`
-	Unlisted        []Unlisted `json:"unlisted"`
+	head     `json:",inline"`
+	Complete bool       `json:"complete"`
+	Unlisted []Unlisted `json:"unlisted"`
 	// CheckedObjects is the number of objects that were checked.
 	CheckedObjects int `json:"checkedObjects"`
 	// UncheckedReferences is the number of their owner references whose owners
@@ -59,7 +59,7 @@ type CheckRemedy struct {
 // NewCheckReport returns the document of a check.
 func NewCheckReport(s *graph.Snapshot, report *check.Report) *CheckReport {
 	document := &CheckReport{
-		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "CheckReport"},
+		head:     headOf("CheckReport"),
 		Complete: s.Complete(), Unlisted: NewUnlisted(s),
 		CheckedObjects: report.Objects, UncheckedReferences: report.Unchecked,
 		Findings: make([]CheckFinding, 0, len(report.Findings)),

@@ -47,12 +47,12 @@ func checkedReport(g *graph.Graph) *check.Report {
 func TestCheckText(t *testing.T) {
 	var out strings.Builder
 	report := checkedReport(checkedCluster())
-	if err := render.CheckText(&out, render.Style{Width: 80}, report); err != nil {
+	if err := render.CheckText(&out, render.Style{Width: 80}, nil, report); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "check.txt", out.String())
 	out.Reset()
-	if err := render.CheckDetails(&out, render.Style{}, report); err != nil {
+	if err := render.CheckDetails(&out, render.Style{}, nil, report); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "check-wide.txt", out.String())
@@ -94,7 +94,7 @@ func TestCheckTextOfMany(t *testing.T) {
 	}
 	var out strings.Builder
 	report := checkedReport(graph.New(s))
-	if err := render.CheckText(&out, render.Style{}, report); err != nil {
+	if err := render.CheckText(&out, render.Style{}, nil, report); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := out.String(), `LEVEL    OBJECT                   PROBLEM
@@ -105,7 +105,7 @@ Rules, references and patches: -o wide
 		t.Errorf("got %s", got)
 	}
 	out.Reset()
-	if err := render.CheckDetails(&out, render.Style{}, report); err != nil {
+	if err := render.CheckDetails(&out, render.Style{}, nil, report); err != nil {
 		t.Fatal(err)
 	}
 	const title = "error: 5000 Pod in namespace shop: p0000, p0001, p0002, p0003, p0004, and 4995 more [owner-absent]\n"
@@ -126,10 +126,10 @@ func TestCheckTextEscapes(t *testing.T) {
 	for _, findings := range [][]check.Finding{{f}, {f, f}} {
 		var out strings.Builder
 		report := &check.Report{Findings: findings}
-		if err := render.CheckText(&out, render.Style{}, report); err != nil {
+		if err := render.CheckText(&out, render.Style{}, nil, report); err != nil {
 			t.Fatal(err)
 		}
-		if err := render.CheckDetails(&out, render.Style{}, report); err != nil {
+		if err := render.CheckDetails(&out, render.Style{}, nil, report); err != nil {
 			t.Fatal(err)
 		}
 		if err := render.CheckNames(&out, report); err != nil {
@@ -158,7 +158,7 @@ func TestCheckTextOfNamespaces(t *testing.T) {
 			})
 		}
 		var out strings.Builder
-		if err := render.CheckText(&out, render.Style{Width: 80}, report); err != nil {
+		if err := render.CheckText(&out, render.Style{Width: 80}, nil, report); err != nil {
 			t.Fatal(err)
 		}
 		_, rows, _ := strings.Cut(out.String(), "\n")
@@ -176,7 +176,7 @@ func TestCheckTextOfLongNames(t *testing.T) {
 		{Severity: check.Info, Problem: strings.Repeat("word ", 20) + "end", Object: graph.Identity{Resource: *resources["Pod"], Namespace: "shop", Name: "p"}},
 	}}
 	var out strings.Builder
-	if err := render.CheckText(&out, render.Style{Width: 80}, report); err != nil {
+	if err := render.CheckText(&out, render.Style{Width: 80}, nil, report); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "check-long.txt", out.String())

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 )
 
@@ -21,8 +22,9 @@ var severities = []struct {
 
 // CheckDetails writes all that is known of the findings for a person: the gravest first,
 // and those that are the same for objects of one kind as one.
-func CheckDetails(w io.Writer, style Style, report *check.Report) error {
+func CheckDetails(w io.Writer, style Style, where *answer.Where, report *check.Report) error {
 	out := bufio.NewWriter(w)
+	style.where(out, 0, where)
 	groups := groupFindings(report.Findings)
 	for _, s := range severities {
 		for _, g := range groups {

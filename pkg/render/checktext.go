@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -22,8 +23,9 @@ const (
 
 // CheckText writes the findings for a person who has one screen: a row each, alike ones as one, the gravest first; what
 // becomes of the objects; and how to see the rest, which CheckDetails writes.
-func CheckText(w io.Writer, style Style, report *check.Report) error {
+func CheckText(w io.Writer, style Style, where *answer.Where, report *check.Report) error {
 	out := bufio.NewWriter(w)
+	style.where(out, 0, where)
 	if rows := problems(report); len(rows) > 0 {
 		writeProblems(out, style, rows)
 	}

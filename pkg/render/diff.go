@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/diff"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -34,14 +35,14 @@ func NewDiffSide(name string, at time.Time, s *graph.Snapshot) DiffSide {
 
 // Diff is the document of a comparison.
 type Diff struct {
-	metav1.TypeMeta `json:",inline"`
-	Complete        bool             `json:"complete"`
-	Unlisted        []Unlisted       `json:"unlisted"`
-	Before          DiffSide         `json:"before"`
-	After           DiffSide         `json:"after"`
-	Counts          []DiffCount      `json:"counts"`
-	Differences     []DiffObject     `json:"differences"`
-	Uncompared      []DiffUncompared `json:"uncompared"`
+	head        `json:",inline"`
+	Complete    bool             `json:"complete"`
+	Unlisted    []Unlisted       `json:"unlisted"`
+	Before      DiffSide         `json:"before"`
+	After       DiffSide         `json:"after"`
+	Counts      []DiffCount      `json:"counts"`
+	Differences []DiffObject     `json:"differences"`
+	Uncompared  []DiffUncompared `json:"uncompared"`
 }
 
 // DiffCount is how many objects of a kind in a namespace differ.
@@ -78,7 +79,7 @@ type DiffUncompared struct {
 // NewDiff describes a comparison.
 func NewDiff(before, after DiffSide, r *diff.Report) *Diff {
 	d := &Diff{
-		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "Diff"}, Before: before, After: after,
+		head: headOf("Diff"), Before: before, After: after,
 		Complete: before.Complete && after.Complete, Unlisted: append(append([]Unlisted{}, before.Unlisted...), after.Unlisted...),
 		Counts: []DiffCount{}, Differences: []DiffObject{}, Uncompared: []DiffUncompared{},
 	}
@@ -112,8 +113,9 @@ var signs = map[diff.Change]struct {
 
 // DiffText writes a comparison for a person: by namespace, a line for each object, and the
 // sums.
-func DiffText(w io.Writer, style Style, before, after DiffSide, r *diff.Report) error {
+func DiffText(w io.Writer, style Style, where *answer.Where, before, after DiffSide, r *diff.Report) error {
 	out := bufio.NewWriter(w)
+	style.where(out, 0, where)
 	fmt.Fprintf(out, "before: %s\nafter:  %s\n", diffSide(before), diffSide(after))
 	namespace := "\x00"
 	for i := range r.Differences {
@@ -197,12 +199,12 @@ table{border-collapse:collapse;margin:1em 0}th,td{border:1px solid #8886;padding
 code{font-family:ui-monospace,monospace}.Appeared{color:light-dark(#116329,#7ee787)}.Vanished{color:light-dark(#a40e26,#ff7b72)}.Changed{color:light-dark(#7d4e00,#e3b341)}`
 
 // DiffHTML writes a comparison as one page that needs nothing else.
-func DiffHTML(w io.Writer, before, after DiffSide, r *diff.Report) error {
+func DiffHTML(w io.Writer, where *answer.Where, before, after DiffSide, r *diff.Report) error {
 	out := bufio.NewWriter(w)
 	e := func(s string) string { return template.HTMLEscapeString(printable(s)) }
 	fmt.Fprintf(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s and %s</title>\n<meta name=\"viewport\" content=\"width=device-width\">\n"+
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<style>%s</style></head><body>\n", e(before.Name), e(after.Name), diffStyle)
-	fmt.Fprintf(out, "<h1>What differs</h1>\n<p>Before: %s<br>After: %s</p>\n<p>%s</p>\n", template.HTMLEscapeString(diffSide(before)), template.HTMLEscapeString(diffSide(after)), template.HTMLEscapeString(diffSummary(r)))
+	fmt.Fprintf(out, "<h1>What differs%s</h1>\n<p>Before: %s<br>After: %s</p>\n<p>%s</p>\n", e(where.In()), template.HTMLEscapeString(diffSide(before)), template.HTMLEscapeString(diffSide(after)), template.HTMLEscapeString(diffSummary(r)))
 	if len(r.Counts) > 0 {
 		fmt.Fprintln(out, "<table><thead><tr><th>Namespace<th>Kind<th>Appeared<th>Vanished<th>Began to be deleted<th>Other owners<th>Other finalizers</thead><tbody>")
 	}

@@ -33,7 +33,7 @@ func evilReport() (render.DiffSide, *diff.Report) {
 func TestDiffHTML(t *testing.T) {
 	side, report := evilReport()
 	var page strings.Builder
-	if err := render.DiffHTML(&page, side, side, report); err != nil {
+	if err := render.DiffHTML(&page, nil, side, side, report); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"<script", "http://", "https://", "src=", `"'&`} {
@@ -49,7 +49,7 @@ func TestDiffHTML(t *testing.T) {
 func TestDiffText(t *testing.T) {
 	side, report := evilReport()
 	var text strings.Builder
-	if err := render.DiffText(&text, render.Style{}, side, side, report); err != nil {
+	if err := render.DiffText(&text, render.Style{}, nil, side, side, report); err != nil {
 		t.Fatal(err)
 	}
 	want := "~ " + evil + "/" + evil + "  owner +" + evil + "/" + evil + "; finalizer +" + evil + "; finalizer -a\n"

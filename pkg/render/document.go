@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -58,13 +59,27 @@ func NewUnlisted(s *graph.Snapshot) []Unlisted {
 	return unlisted
 }
 
+// head begins a document.
+type head struct {
+	metav1.TypeMeta `json:",inline"`
+	// Cluster is the one that the document is about, nil for a file.
+	Cluster *answer.Where `json:"cluster,omitempty"`
+}
+
+func headOf(kind string) head {
+	return head{TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: kind}}
+}
+
+// In says which cluster the document is about.
+func (h *head) In(where *answer.Where) { h.Cluster = where }
+
 // Graph is the document that tree prints.
 type Graph struct {
-	metav1.TypeMeta `json:",inline"`
-	Complete        bool        `json:"complete"`
-	Unlisted        []Unlisted  `json:"unlisted"`
-	Roots           []types.UID `json:"roots"`
-	Nodes           []Node      `json:"nodes"`
+	head     `json:",inline"`
+	Complete bool        `json:"complete"`
+	Unlisted []Unlisted  `json:"unlisted"`
+	Roots    []types.UID `json:"roots"`
+	Nodes    []Node      `json:"nodes"`
 }
 
 // Node is an object in a Graph document.
@@ -96,7 +111,7 @@ type Owner struct {
 // NewGraph returns the document of the nodes that a forest shows.
 func NewGraph(s *graph.Snapshot, forest graph.Forest) *Graph {
 	document := &Graph{
-		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "Graph"},
+		head:     headOf("Graph"),
 		Complete: s.Complete(),
 		Unlisted: NewUnlisted(s),
 		Roots:    []types.UID{},

@@ -19,6 +19,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -107,9 +108,11 @@ func (v SeenVersion) version() uninstall.Version {
 // Leftovers are what a tool was to leave behind, of which cluster and by which plan.
 type Leftovers struct {
 	*uninstall.Saved
-	// Plan names the file of the plan. Context and Server are those of the cluster; Cluster is its UID, empty when that could not be read.
-	Plan, Context, Server string
-	Cluster               types.UID
+	// Plan names the file of the plan.
+	Plan string
+	// Where is the cluster, nil for a file, and Cluster its UID, empty when that could not be read.
+	Where   *answer.Where
+	Cluster types.UID
 	// Time is when they were judged.
 	Time time.Time
 	// Delete is the command that takes the file.
@@ -126,7 +129,7 @@ func (l *Leftovers) File(w io.Writer) error {
 	}
 	comment("Left behind by: %s", l.Title())
 	comment("Plan:           %s", l.Plan)
-	comment("Cluster:        context %s, server %s, UID %s", cmp.Or(l.Context, "unknown"), l.Server, cmp.Or(string(l.Cluster), "unknown"))
+	comment("Cluster:        %s, UID %s", l.Where, cmp.Or(string(l.Cluster), "unknown"))
 	comment("Printed:        %s; delete does not look again for what uses these objects", l.Time.UTC().Format(time.RFC3339))
 	exists := only(l.All, func(l *uninstall.Leftover) bool { return !l.Gone })
 	if len(exists) == 0 {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	answers "github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
@@ -25,7 +26,7 @@ func TestLeftoversFile(t *testing.T) {
 		role.Resource.Group, role.Resource.Version, role.Resource.Resource = "rbac.authorization.k8s.io", "v1", "roles"
 		held := &uninstall.Hold{Why: uninstall.Leased, Detail: name}
 		l := render.Leftovers{
-			Saved: &uninstall.Saved{Tool: "helm", Name: name}, Plan: name, Context: name, Server: name, Delete: name,
+			Saved: &uninstall.Saved{Tool: "helm", Name: name}, Plan: name, Where: &answers.Where{Context: name, Server: name}, Delete: name,
 			All: []uninstall.Leftover{{Object: role, Belongs: name}, {Object: role, Held: held}, {Object: role, Held: held, Belongs: name}, {Object: role, Gone: true}},
 		}
 		var out strings.Builder

@@ -18,7 +18,7 @@ type LiveLine struct {
 	Text string
 }
 
-// headerKey is the key of the line that names the columns.
+// headerKey is the key of the line that names the columns, and the cluster before.
 const headerKey = "header"
 
 // LiveLines returns the lines of a text whose words alone tell them apart.
@@ -143,7 +143,7 @@ func (l *Live) Draw(at time.Time, notes string, height int) []string {
 	if height > 0 && len(body) > room {
 		fixed := 0
 		if len(l.lines) > 0 && l.lines[0].key == headerKey {
-			fixed = 1
+			fixed = strings.Count(l.lines[0].text, "\n") + 1
 		}
 		body = window(body, marked, fixed, max(room, fixed+2))
 	}

@@ -21,8 +21,7 @@ import (
 
 // DeletionPlan is the document of a preview.
 type DeletionPlan struct {
-	metav1.TypeMeta   `json:",inline"`
-	Cluster           *answer.Where              `json:"cluster,omitempty"`
+	head              `json:",inline"`
 	Complete          bool                       `json:"complete"`
 	Unlisted          []Unlisted                 `json:"unlisted"`
 	PropagationPolicy metav1.DeletionPropagation `json:"propagationPolicy,omitempty"`
@@ -118,13 +117,12 @@ type Outcome struct {
 
 // DeletionReport is the document of a run.
 type DeletionReport struct {
-	metav1.TypeMeta `json:",inline"`
-	Cluster         *answer.Where `json:"cluster,omitempty"`
-	Complete        bool          `json:"complete"`
-	Unlisted        []Unlisted    `json:"unlisted"`
-	Outcome         []Outcome     `json:"outcome"`
-	Events          []Event       `json:"events"`
-	Remaining       []Remaining   `json:"remaining"`
+	head      `json:",inline"`
+	Complete  bool        `json:"complete"`
+	Unlisted  []Unlisted  `json:"unlisted"`
+	Outcome   []Outcome   `json:"outcome"`
+	Events    []Event     `json:"events"`
+	Remaining []Remaining `json:"remaining"`
 }
 
 // Event is one write of a run with the server's answer.
@@ -143,12 +141,11 @@ type Remaining struct {
 	Causes     []string          `json:"causes"`
 }
 
-// NewDeletionPlan describes a plan for a cluster, which is nil for a file, but for the outcome, which WithOutcome adds: text has
-// it from the plan itself.
-func NewDeletionPlan(p *preview.Plan, where *answer.Where) *DeletionPlan {
+// NewDeletionPlan describes a plan but for the outcome, which WithOutcome adds: text has it from the plan itself.
+func NewDeletionPlan(p *preview.Plan) *DeletionPlan {
 	s := p.Graph.Snapshot()
 	plan := &DeletionPlan{
-		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "DeletionPlan"}, Cluster: where,
+		head:     headOf("DeletionPlan"),
 		Complete: s.Complete(), Unlisted: NewUnlisted(s),
 		PropagationPolicy: p.Job.Policy, Targets: references(p.Job.Targets),
 		Steps: make([]PlanStep, 0, len(p.Report.Steps)), Digest: p.Digest, plan: p,
@@ -208,10 +205,10 @@ func newPlanStep(p *preview.Plan, i int) PlanStep {
 	return s
 }
 
-// NewDeletionReport describes what a run did to a cluster.
-func NewDeletionReport(s *graph.Snapshot, where *answer.Where, events []Event, report *gc.Report) *DeletionReport {
+// NewDeletionReport describes what a run did.
+func NewDeletionReport(s *graph.Snapshot, events []Event, report *gc.Report) *DeletionReport {
 	document := &DeletionReport{
-		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "DeletionReport"}, Cluster: where,
+		head:     headOf("DeletionReport"),
 		Complete: s.Complete(), Unlisted: NewUnlisted(s),
 		Outcome: outcomes(report), Events: events, Remaining: []Remaining{},
 	}

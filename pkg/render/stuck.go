@@ -18,9 +18,9 @@ import (
 
 // StuckReport is the document that explain-stuck prints.
 type StuckReport struct {
-	metav1.TypeMeta `json:",inline"`
-	Complete        bool       `json:"complete"`
-	Unlisted        []Unlisted `json:"unlisted"`
+	head     `json:",inline"`
+	Complete bool       `json:"complete"`
+	Unlisted []Unlisted `json:"unlisted"`
 	// Unread is what was looked at besides the lists and could not be read.
 	Unread  []string      `json:"unread"`
 	Objects []StuckObject `json:"objects"`
@@ -127,7 +127,7 @@ type StuckOperation struct {
 // NewStuckReport returns the document of an explanation.
 func NewStuckReport(s *graph.Snapshot, report *explain.Report) *StuckReport {
 	document := &StuckReport{
-		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "StuckReport"},
+		head:     headOf("StuckReport"),
 		Complete: s.Complete() && len(report.Unread) == 0,
 		Unlisted: NewUnlisted(s),
 		Unread:   append([]string{}, report.Unread...),

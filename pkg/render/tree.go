@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -27,6 +28,8 @@ type Status struct {
 // Tree holds what Write needs beside the forest.
 type Tree struct {
 	Style Style
+	// Where is named first, with the header; nil for a file.
+	Where *answer.Where
 	// Wide adds the columns APIVERSION, CONTROLLER and UID.
 	Wide bool
 	// Now is the time that ages are counted from.
@@ -48,8 +51,15 @@ func (t *Tree) Write(w io.Writer, forest graph.Forest) error {
 	if len(forest.Roots) == 0 {
 		return nil
 	}
+	t.where(w)
 	rows := t.table(forest)
 	return rows.write(w)
+}
+
+func (t *Tree) where(w io.Writer) {
+	if !t.NoHeaders {
+		t.Style.where(w, 0, t.Where)
+	}
 }
 
 // Lines returns the lines of the table, each with the key of its object.
@@ -66,6 +76,7 @@ func (t *Tree) Lines(forest graph.Forest) ([]LiveLine, error) {
 		keys = append(keys, key)
 	}
 	var text bytes.Buffer
+	t.where(&text)
 	var lines []LiveLine
 	rows := t.table(forest)
 	rows.ended = func(row int) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -17,9 +18,10 @@ import (
 
 // UninstallText writes what a tool does for a person: the worst first, then what it deletes, what it keeps and what is left behind,
 // and at last what to do next, and afterwards. With steps it has the tool's order, too.
-func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next, afterwards string) error {
+func UninstallText(w io.Writer, style Style, where *answer.Where, u *Uninstall, steps bool, next, afterwards string) error {
 	t := &uninstallText{rows{Style: style, out: bufio.NewWriter(w), all: steps, brief: !steps}, u}
 	t.heading(fmt.Sprintf("%s (%s)", cmp.Or(strings.Join(u.Command, " "), u.Tool), u.Order), len(u.Targets()))
+	style.where(t.out, margin, where)
 	if u.Halt != nil {
 		t.row(cross, "NO DELETES", red, openSays(u.Halt))
 	}

@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
@@ -14,10 +13,9 @@ import (
 
 // UnstickPlan is the document of a dry run of unstick.
 type UnstickPlan struct {
-	metav1.TypeMeta `json:",inline"`
-	Cluster         *answer.Where `json:"cluster,omitempty"`
-	Complete        bool          `json:"complete"`
-	Unlisted        []Unlisted    `json:"unlisted"`
+	head     `json:",inline"`
+	Complete bool       `json:"complete"`
+	Unlisted []Unlisted `json:"unlisted"`
 	// Unread is what was looked at besides the lists and could not be read.
 	Unread []string `json:"unread"`
 	// Digest is what --confirm takes.
@@ -65,11 +63,10 @@ type UnstickWrite struct {
 
 // UnstickReport is the document of a run of unstick.
 type UnstickReport struct {
-	metav1.TypeMeta `json:",inline"`
-	Cluster         *answer.Where `json:"cluster,omitempty"`
-	Complete        bool          `json:"complete"`
-	Unlisted        []Unlisted    `json:"unlisted"`
-	Unread          []string      `json:"unread"`
+	head     `json:",inline"`
+	Complete bool       `json:"complete"`
+	Unlisted []Unlisted `json:"unlisted"`
+	Unread   []string   `json:"unread"`
 	// Backup is the directory with the journal of the run, empty for none.
 	Backup string            `json:"backup,omitempty"`
 	Events []UnstickEvent    `json:"events"`
@@ -103,10 +100,10 @@ func (p *UnstickPlan) DeepCopyObject() runtime.Object { return new(*p) }
 // DeepCopyObject implements runtime.Object; the copy is shallow, as documents are never changed.
 func (r *UnstickReport) DeepCopyObject() runtime.Object { return new(*r) }
 
-// NewUnstickPlan returns the document of a plan for a cluster, which is nil for a file. answers are those of the server to its writes, nil for none.
-func NewUnstickPlan(where *answer.Where, l *unstick.Look, p *unstick.Plan, answers map[string]error) *UnstickPlan {
+// NewUnstickPlan returns the document of a plan. answers are those of the server to its writes, nil for none.
+func NewUnstickPlan(l *unstick.Look, p *unstick.Plan, answers map[string]error) *UnstickPlan {
 	document := &UnstickPlan{
-		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UnstickPlan"}, Cluster: where, Digest: p.Digest,
+		head: headOf("UnstickPlan"), Digest: p.Digest,
 		Complete: l.Graph.Snapshot().Complete() && len(l.Report.Unread) == 0, Unlisted: NewUnlisted(l.Graph.Snapshot()),
 		Unread: append([]string{}, l.Report.Unread...), Causes: newUnstickCauses(l, p),
 	}
@@ -150,11 +147,11 @@ func newUnstickCauses(l *unstick.Look, p *unstick.Plan) []UnstickCause {
 	return causes
 }
 
-// NewUnstickReport returns the document of a run on a cluster.
-func NewUnstickReport(where *answer.Where, r *unstick.Report, outcome *unstick.Outcome, backup string) *UnstickReport {
+// NewUnstickReport returns the document of a run.
+func NewUnstickReport(r *unstick.Report, outcome *unstick.Outcome, backup string) *UnstickReport {
 	l := r.Last
 	document := &UnstickReport{
-		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UnstickReport"}, Cluster: where, Backup: backup,
+		head: headOf("UnstickReport"), Backup: backup,
 		Complete: l.Graph.Snapshot().Complete() && len(l.Report.Unread) == 0, Unlisted: NewUnlisted(l.Graph.Snapshot()),
 		Unread: append([]string{}, l.Report.Unread...), Events: []UnstickEvent{}, Freed: append([]ObjectReference{}, references(outcome.Freed)...),
 		Remaining: []UnstickRemaining{}, Causes: newUnstickCauses(l, r.Plan),

@@ -557,7 +557,7 @@ func normalise(output string) string {
 }
 
 // whereless takes out the line that names the cluster: a page need not show it each time.
-var whereless = regexp.MustCompile(`(?m)^ +context .*, server .*\n?`)
+var whereless = regexp.MustCompile(`(?m)^ *context .*, server .*\n?`)
 
 var raced = regexp.MustCompile(`(?m)^(deleted: .*\b)(\d+) Pods?\b(.*)\n` +
 	`  (\d+) Pods? since the preview: created by the controller of ReplicaSet/\S+, which had not seen the deletion yet$`)
