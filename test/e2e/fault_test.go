@@ -105,6 +105,7 @@ func behindProxy(ts *testscript.TestScript, wrap func(http.Handler) http.Handler
 	})
 	text := ts.ReadFile(ts.Getenv("KUBECONFIG"))
 	ts.Check(os.WriteFile(ts.Getenv("KUBECONFIG"), []byte(strings.ReplaceAll(text, config.Host, server.URL)), 0o600))
+	ts.Setenv("SERVER", server.URL)
 }
 
 func faulty(next http.Handler, kind string, pattern *regexp.Regexp, which ...string) http.Handler {
