@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -204,6 +205,35 @@ type Report struct {
 	Unread []string
 	// Now is the time that the verdicts are about.
 	Now time.Time
+}
+
+// Again returns after how long to ask again about an object of which nobody has to do anything, or that was only just deleted; 0 for others.
+func (e *Explanation) Again(now time.Time) time.Duration {
+	age := max(now.Sub(e.Since), 0)
+	switch {
+	case e.Since.IsZero():
+		return 0
+	case age < controllers.Settling:
+		return controllers.Settling - age
+	case e.Verdict == Progressing || e.Verdict == Pending:
+		left := time.Minute
+		for _, f := range e.Findings {
+			left = max(left, f.Cause.Until.Sub(now))
+		}
+		return min(left, controllers.Quiet)
+	case e.Verdict == Unknown && !slices.ContainsFunc(e.Findings, func(f Finding) bool { return len(f.Cause.Remedies) > 0 }):
+		return time.Minute
+	}
+	return 0
+}
+
+// Again returns after how long to ask again about all, 0 where that may lead to nothing new.
+func (r *Report) Again() time.Duration {
+	var left time.Duration
+	for i := range r.Objects {
+		left = max(left, r.Objects[i].Again(r.Now))
+	}
+	return left.Round(time.Second)
 }
 
 // Blocked returns the objects that a cause blocks, of those that were asked for.

@@ -55,9 +55,10 @@ func (a *StuckAnswer) overview(report *explain.Report) {
 	if a.Wide {
 		a.others(report)
 	}
-	if len(shown) > 0 {
-		a.steps(shown, report)
+	if report.Verdict() == explain.Stuck {
+		a.later(true, report)
 	}
+	a.steps(shown, report)
 	if a.Wide {
 		return
 	}
@@ -95,6 +96,9 @@ func (a *StuckAnswer) rank(c *explain.Cause, report *explain.Report) int {
 
 // steps writes the first step, and the first that the program can do if that is another.
 func (a *StuckAnswer) steps(shown []*explain.Cause, report *explain.Report) {
+	if report.Verdict() != explain.Stuck && a.later(false, report) {
+		return
+	}
 	word := "Next"
 	labelled := func(c *explain.Cause) string {
 		if len(report.Causes) == 1 {

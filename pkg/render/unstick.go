@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/finalizer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
@@ -57,20 +56,20 @@ func (t *UnstickText) Plan(w io.Writer, l *unstick.Look, p *unstick.Plan) error 
 	for _, done := range []bool{true, false} {
 		for i := range p.Choices {
 			if c := &p.Choices[i]; len(c.Writes) > 0 == done && (c.Reason != unstick.NotChosen || c.Cause.Verdict == explain.Stuck) {
-				t.choice(c)
+				t.choice(c, l.Report)
 			}
 		}
 	}
 	return t.out.Flush()
 }
 
-func (t *UnstickText) choice(c *unstick.Choice) {
+func (t *UnstickText) choice(c *unstick.Choice, report *explain.Report) {
 	t.flow(fmt.Sprintf("%-2d ", c.Rank), holding(c.Cause)+": "+worded(c.Cause.Summary))
 	if len(t.names) > 1 {
 		fmt.Fprintln(t.out, "   --cause="+t.names[c.Rank-1].String())
 	}
 	if len(c.Writes) == 0 {
-		t.flow("   ", notDone(c))
+		t.flow("   ", notDone(c, report))
 		if c.Unsure {
 			t.flow("   ", dataUnread)
 		}
@@ -312,7 +311,7 @@ func price(risk explain.Risk, r *explain.Remedy) string {
 const dataUnread = "DATA might be lost, or other objects be freed as well: claims, their owners, volumes, or what else waits for this could not be read"
 
 // notDone says why nothing is done about a cause.
-func notDone(c *unstick.Choice) string {
+func notDone(c *unstick.Choice, report *explain.Report) string {
 	advice := ""
 	if c.Advice != nil {
 		advice = worded(c.Advice.Effect)
@@ -320,10 +319,7 @@ func notDone(c *unstick.Choice) string {
 	switch c.Reason {
 	case unstick.NotStuck:
 		text := unneeded[c.Cause.Verdict] + after("; first: ", advice)
-		if c.Cause.Verdict == explain.Unknown && (c.Advice == nil || !asksAgain(c.Advice)) {
-			text += "; ask again in a minute"
-		}
-		return text
+		return text + after("; ", askAgain(report))
 	case unstick.NotChosen:
 		return "not chosen"
 	case unstick.NotAllowed:
@@ -340,12 +336,6 @@ func notDone(c *unstick.Choice) string {
 		return "only a person can do this" + after(": ", advice)
 	}
 	return ""
-}
-
-// asksAgain reports whether a way out is to ask again.
-func asksAgain(r *explain.Remedy) bool {
-	at, _ := r.Effect.Find(finalizer.AskAgainIn)
-	return at >= 0
 }
 
 // unneeded says why nothing is done about a cause that does not block for certain.

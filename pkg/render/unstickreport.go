@@ -53,7 +53,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report, outcome *unstick.Ou
 	}
 	for i := range r.Plan.Choices {
 		if c := &r.Plan.Choices[i]; c.Cause.Verdict == explain.Stuck || c.Cause.Verdict == explain.Unknown {
-			t.choice(c)
+			t.choice(c, r.Last.Report)
 		}
 	}
 	return t.out.Flush()
@@ -92,7 +92,7 @@ func (t *UnstickText) unknown(report *explain.Report) {
 		}
 		if !slices.Contains(said, why) {
 			said = append(said, why)
-			t.answer.part("", noColor, why+"; ask again in a minute")
+			t.answer.part("", noColor, why+after("; ", askAgain(report)))
 		}
 	}
 }

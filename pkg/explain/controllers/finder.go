@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -283,14 +282,6 @@ func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, say.Text
 		return Manual, say.Text{}
 	}
 	return Unclaimed, say.Text{}
-}
-
-// Again is after how long to ask again about an object that was just deleted, 0 for no such object.
-func (f *Finder) Again(n graph.Node, a *Answer) time.Duration {
-	if !a.Why.Has(justDeleted) {
-		return 0
-	}
-	return (Settling - f.evidence.Now.Sub(evidence.Requested(n.Object()))).Round(time.Second)
 }
 
 // namesake returns a workload that is called as the controller, and may have lost all its rights; nil for none. One that serves

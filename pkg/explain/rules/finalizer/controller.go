@@ -91,8 +91,10 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 		c.Summary = c.Summary.And(Reports, brief(p.Says.Message))
 	}
 	j.lacks(full, c, "")
-	if idle := j.since(evidence.Latest(evidence.Latest(evidence.Requested(j.n.Object()), p.Started), p.Moved)); idle > controllers.Quiet {
-		c.Verdict = finding.Unknown
+	moved := evidence.Latest(evidence.Latest(evidence.Requested(j.n.Object()), p.Started), p.Moved)
+	if c.Until = moved.Add(controllers.Quiet); c.Until.Before(j.Now) {
+		idle := j.since(moved)
+		c.Verdict, c.Until = finding.Unknown, time.Time{}
 		j.idles(c, &p, l, idle)
 	}
 	c.Key = strings.Join([]string{string(c.Verdict), name.String(), j.s.Finalizer, j.about}, " ")

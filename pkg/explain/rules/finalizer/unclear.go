@@ -137,9 +137,6 @@ func (j *judgement) unsure(a *controllers.Answer) *finding.Cause {
 	if s.Vacant() {
 		first(c, finding.Way{Effect: say.Of(IfNotNamedReinstall, s.Whose(), j.usually())})
 	}
-	if left := j.Finder.Again(j.n.Node, a); left > 0 {
-		first(c, finding.Way{Effect: say.Of(AskAgainIn, left)})
-	}
 	if i := slices.IndexFunc(a.Among, func(k controllers.Contender) bool { return k.Apart() }); i >= 0 && len(c.Ways) == 0 {
 		c.Ways = j.separate(a.Among[i].Candidate)
 	}

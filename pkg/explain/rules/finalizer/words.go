@@ -127,7 +127,6 @@ const (
 	RepairPlace         say.Word = "see %s: get the controller there, or its connection to this cluster, to work again" + cleansUp
 	FindOutWhether      say.Word = "find out whether it does: a working controller has written to the object, or to its status, since the deletion began; metadata.managedFields shows who wrote what and when"
 	ReadLogOutside      say.Word = "if it does, read its log where it runs (%s): nothing here shows why it has not removed the finalizer"
-	AskAgainIn          say.Word = "ask again in %s"
 	IfNoneInstall       say.Word = "if it does not, install %s%s" + cleansUp
 )
 
