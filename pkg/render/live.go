@@ -18,7 +18,7 @@ type LiveLine struct {
 	Text string
 }
 
-// headerKey is the key of the line that names the columns, and the cluster before.
+// headerKey begins the keys of the lines that name the cluster and the columns.
 const headerKey = "header"
 
 // LiveLines returns the lines of a text whose words alone tell them apart.
@@ -142,8 +142,8 @@ func (l *Live) Draw(at time.Time, notes string, height int) []string {
 	body, marked := l.body()
 	if height > 0 && len(body) > room {
 		fixed := 0
-		if len(l.lines) > 0 && l.lines[0].key == headerKey {
-			fixed = strings.Count(l.lines[0].text, "\n") + 1
+		for fixed < len(l.lines) && strings.HasPrefix(l.lines[fixed].key, headerKey) {
+			fixed++
 		}
 		body = window(body, marked, fixed, max(room, fixed+2))
 	}

@@ -77,7 +77,11 @@ func (t *Tree) Lines(forest graph.Forest) ([]LiveLine, error) {
 	}
 	var text bytes.Buffer
 	t.where(&text)
-	var lines []LiveLine
+	lines := LiveLines(text.String())
+	for i := range lines {
+		lines[i].Key = headerKey + " where"
+	}
+	text.Reset()
 	rows := t.table(forest)
 	rows.ended = func(row int) {
 		key := headerKey

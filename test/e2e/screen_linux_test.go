@@ -88,7 +88,7 @@ func unfit(lines []string) string {
 		return fmt.Sprintf("the next step is on line %d", next+1)
 	case starts("Or") >= 0 && next < 0:
 		return "there is no next step before the others"
-	case next >= 0 && !strings.HasPrefix(last, "More") && !strings.HasPrefix(last, "         "):
+	case next >= 0 && !strings.HasPrefix(last, "More") && last != lines[next] && !strings.HasPrefix(last, "         "):
 		return "it ends otherwise"
 	case strings.Contains(last, "kubectl") && !strings.Contains(last, "kubectl gc"):
 		return "it ends with a command"
