@@ -207,12 +207,12 @@ func servicesOf(o *unstructured.Unstructured) (services []string, outside bool) 
 		clients = append(clients, client)
 	}
 	for _, client := range clients {
-		service, is := client["service"].(map[string]any)
-		if !is { // a URL, or an API of the API server itself
+		namespace, name := evidence.ServiceOf(client)
+		if name == "" { // a URL, or an API of the API server itself
 			outside = true
 			continue
 		}
-		services = append(services, evidence.Text(service["namespace"])+"/"+evidence.Text(service["name"]))
+		services = append(services, namespace+"/"+name)
 	}
 	return services, outside
 }

@@ -51,11 +51,14 @@ type Spec struct {
 
 // ClientConfig says how it is called.
 type ClientConfig struct {
-	URL     string `json:"url"`
-	Service *struct {
-		Namespace string `json:"namespace"`
-		Name      string `json:"name"`
-	} `json:"service"`
+	URL     string   `json:"url"`
+	Service *Service `json:"service"`
+}
+
+// Service answers at it.
+type Service struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
 }
 
 type matchCondition struct {
@@ -121,6 +124,9 @@ func (a *Asker) readWebhooks() ([]*Webhook, error) {
 				continue
 			}
 			for at, spec := range view.Webhooks {
+				if namespace, name := evidence.ServiceOf(map[string]any{"url": spec.ClientConfig.URL}); name != "" {
+					spec.ClientConfig.Service = &Service{namespace, name}
+				}
 				all = append(all, &Webhook{spec, evidence.IdentityOf(kind.resource, kind.kind, &configs[i]), &configs[i], at})
 			}
 		}

@@ -443,10 +443,3 @@ func looked(n int, one, many string, unread []string) string {
 	}
 	return said + " (" + strings.Join(unread, ", ") + " could not be read)"
 }
-
-// serviceOf returns the service that a client configuration of a webhook names.
-func serviceOf(config map[string]any) (namespace, name string) {
-	namespace, _, _ = unstructured.NestedString(config, "service", "namespace")
-	name, _, _ = unstructured.NestedString(config, "service", "name")
-	return namespace, name
-}

@@ -114,7 +114,7 @@ func (o origin) installedWith(other origin) (what, path string) {
 // byService finds the workloads behind a service that a webhook or an API is
 // served by. One in a namespace that is going or gone is a sign of its own.
 func (f *searcher) byService(s *Search, config map[string]any, e evidence.Fact, add adder) {
-	namespace, name := serviceOf(config)
+	namespace, name := evidence.ServiceOf(config)
 	if name == "" {
 		return
 	}

@@ -5,6 +5,7 @@ package evidence
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -82,4 +83,18 @@ func FieldOf(o *unstructured.Unstructured, path string) string {
 func Nested(o *unstructured.Unstructured, path ...string) string {
 	s, _, _ := unstructured.NestedString(o.Object, path...)
 	return s
+}
+
+// ServiceOf returns the service that a client configuration of a webhook, or the spec of an APIService, names, also by a URL; nothing for
+// what is elsewhere.
+func ServiceOf(config map[string]any) (namespace, name string) {
+	if service, is := config["service"].(map[string]any); is {
+		return Text(service["namespace"]), Text(service["name"])
+	}
+	if at, err := url.Parse(Text(config["url"])); err == nil {
+		if parts := strings.Split(at.Hostname(), "."); len(parts) > 2 && parts[2] == "svc" {
+			return parts[1], parts[0]
+		}
+	}
+	return "", ""
 }
