@@ -40,6 +40,8 @@ type Scope struct {
 	Parts graph.Parts
 	// OwnersOf is a type: with Parts, owners outside of these are read one by one for its objects, and theirs in turn. Empty is for none.
 	OwnersOf schema.GroupResource
+	// Kept has the lists of an earlier snapshot, which are not read again, and gets those of this one; nil is for neither.
+	Kept *Kept
 	// OwnersOnly: list nothing. The snapshot has the extra objects, and their
 	// owners in turn, each read by itself.
 	OwnersOnly bool
@@ -56,6 +58,38 @@ type Scope struct {
 	// it is asked who does. What is read for both is read once.
 	Whole []schema.GroupVersionResource
 	Taker func(schema.GroupVersionResource) Taker
+}
+
+// Kept are lists that were read to their end. The zero value has none.
+type Kept struct{ lists map[keptList]*listing }
+
+type keptList struct {
+	resource          schema.GroupVersionResource
+	namespace, labels string
+}
+
+// list makes those of the lists that are not kept, and keeps them.
+func (k *Kept) list(work []*listing, read func([]*listing)) {
+	var left []*listing
+	at := func(l *listing) keptList {
+		return keptList{l.resource.GroupVersionResource, l.namespace, l.labels}
+	}
+	for i, l := range work {
+		if kept := k.lists[at(l)]; kept != nil {
+			work[i] = kept
+		} else {
+			left = append(left, l)
+		}
+	}
+	read(left)
+	if k.lists == nil {
+		k.lists = map[keptList]*listing{}
+	}
+	for _, l := range left {
+		if l.complete {
+			k.lists[at(l)] = l
+		}
+	}
 }
 
 // Taker takes the whole objects of a list, without what no explanation looks at.
@@ -84,11 +118,20 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 		})
 	}
 	work := r.work(scope, func() []string { return withThoseOf(r.fallbackNamespaces(ctx), extra) })
-	r.list(ctx, work, scope)
+	if scope.Kept != nil {
+		scope.Kept.list(work, func(left []*listing) { r.list(ctx, left, scope) })
+	} else {
+		r.list(ctx, work, scope)
+	}
 	work = withoutGone(ctx, r.newDiscovery, s, work)
 	var pages []graph.Batch
 	for _, result := range work {
 		pages = result.addTo(s, pages)
+	}
+	if scope.Kept != nil {
+		for i := range pages {
+			pages[i] = pages[i].Copy()
+		}
 	}
 	s.AddBatch(pages...)
 	for _, o := range extra {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -262,8 +261,8 @@ func (o *explainOptions) isHere(s *session, id graph.Identity) bool {
 
 // explain lets the engine complete what it can, with nobody else acting, and
 // explains what is left.
-func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph, workloads *controllers.Workloads, selected []types.UID) (*explain.Report, error) {
-	snapshot := g.Snapshot()
+func (o *explainOptions) explain(ctx context.Context, q *inquiry, g *graph.Graph, selected []types.UID) (*explain.Report, error) {
+	snapshot, s := g.Snapshot(), q.session
 	snapshot.Facts = s.reader.Facts(ctx, snapshot, deciding(g))
 	now := s.reader.Now(ctx)
 	server := simulator.New(snapshot, simulator.Options{Now: now, Server: s.reader.Server(ctx)})
@@ -277,7 +276,7 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 	}
 	where := o.connection()
 	report := explain.Explain(ctx, explain.Input{
-		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Workloads: workloads, Now: now, Server: s.reader.Server(ctx),
+		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Workloads: q.workloads, Earlier: q.earlier, Now: now, Server: s.reader.Server(ctx),
 		Prober: prober, Events: s.reader.Events, Failed: o.failed, Catalogue: o.catalogue,
 		Wait: s.waiting(), Passed: s.passing(), Far: s.reader.Far(), Each: o.each, Kubectl: "kubectl" + where, Plugin: o.name + where,
 	}, selected)

@@ -73,6 +73,7 @@ func (o *explainOptions) widening(ctx context.Context, q *inquiry, parts graph.P
 			return l, err
 		}
 		missed := l.report.Missed
+		q.earlier, l.report.Read = l.report.Read, nil
 		if o.besides != nil && len(missed) == 0 {
 			missed = slices.DeleteFunc(o.besides(l), parts.Contain)
 		}
@@ -93,6 +94,9 @@ type inquiry struct {
 	// found are the objects that were named, failed what is wrong with others.
 	found  []graph.Object
 	failed error
+	// kept are the lists of the looks before, and earlier is what else they have read.
+	kept    cluster.Kept
+	earlier *evidence.Reader
 }
 
 // parts are what of the cluster is read first. A file is here as a whole. Without a controller manager, what it has not done
@@ -135,7 +139,7 @@ func (o *explainOptions) lookAt(ctx context.Context, q *inquiry, parts graph.Par
 	if q.workloads.Wanted() {
 		q.workloads.ReadAhead()
 	}
-	if l.report, err = o.explain(ctx, s, l.graph, q.workloads, selected); err != nil {
+	if l.report, err = o.explain(ctx, q, l.graph, selected); err != nil {
 		return nil, err
 	}
 	for _, id := range absent {
@@ -158,6 +162,9 @@ var errTakesAll = errors.New("the answer takes all of the cluster")
 // read reads parts of the cluster, with what was named, and returns what of that does not exist.
 func (o *explainOptions) read(ctx context.Context, q *inquiry, parts graph.Parts) (*graph.Snapshot, []graph.Identity, error) {
 	scope := cluster.Scope{Parts: parts}
+	if parts != nil {
+		scope.Kept = &q.kept
+	}
 	if o.besides != nil {
 		scope.OwnersOf = evidence.Claims.GroupResource()
 	}

@@ -201,6 +201,8 @@ type Report struct {
 	// of the snapshot. When there are any, the answer counts for nothing, and with them it is to be
 	// asked for again.
 	Missed []graph.Part
+	// Read is what was read for it, which an answer by more parts need not read again.
+	Read *evidence.Reader
 	// Unread says what could not be read beside the lists, sorted.
 	Unread []string
 	// Now is the time that the verdicts are about.

@@ -44,6 +44,8 @@ type Input struct {
 	Workloads *controllers.Workloads
 	// Read has read things of the graph already; nil has none.
 	Read *evidence.Reader
+	// Earlier has read things of an earlier graph, for a Report that Missed something; nil has none.
+	Earlier *evidence.Reader
 	// Failed are objects that were asked for and could not be read.
 	Failed []Failed
 	// Prober asks what would happen to a write; nil asks nothing.
@@ -118,7 +120,7 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 			o.Verdict = o.Verdict.Worse(o.Findings[0].Cause.Verdict)
 		}
 	}
-	report.Unread, report.Missed = w.evidence.Unread(), w.evidence.Missed()
+	report.Unread, report.Missed, report.Read = w.evidence.Unread(), w.evidence.Missed(), w.evidence
 	return report
 }
 
@@ -193,6 +195,8 @@ func newWalker(ctx context.Context, in Input) *walker {
 	source := evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed}
 	if w.evidence = evidence.New(ctx, source); in.Read != nil {
 		w.evidence = in.Read.For(source)
+	} else if in.Earlier != nil {
+		w.evidence = in.Earlier.Again(source)
 	}
 	outcomes := map[types.UID]gc.Outcome{}
 	for _, o := range in.Outcomes {

@@ -31,6 +31,14 @@ func (b Batch) Objects() iter.Seq[Object] {
 	}
 }
 
+// Copy returns a batch with the same objects, for another snapshot.
+func (b Batch) Copy() (other Batch) {
+	for _, block := range b.blocks {
+		other.blocks = append(other.blocks, block.compact())
+	}
+	return other
+}
+
 // Packer makes Batches. The zero value is ready for use; a Packer must not be
 // used by several goroutines at once.
 type Packer struct {

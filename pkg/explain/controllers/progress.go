@@ -208,13 +208,14 @@ func (f *Finder) eventsAbout(n graph.Node) []unstructured.Unstructured {
 	return all
 }
 
-// dependents returns a few of the direct dependents of an object.
+// dependents returns a few of the Jobs and pods that are direct dependents of an object.
 func (f *Finder) dependents(n graph.Node) []graph.Node {
 	var few []graph.Node
-	f.evidence.Needs(graph.Part{Namespace: n.Namespace()})
+	f.evidence.Needs(graph.Part{Resource: jobs.GroupResource(), Namespace: n.Namespace()})
+	f.evidence.Needs(graph.Part{Resource: evidence.Pods.GroupResource(), Namespace: n.Namespace()})
 	for _, d := range n.Dependents() {
 		valid := n.Namespace() == "" || d.Namespace() == n.Namespace()
-		if len(few) < maxDependents && !d.Virtual() && valid {
+		if len(few) < maxDependents && !d.Virtual() && valid && (d.Resource().IsPod() || d.Resource().GroupResource() == jobs.GroupResource()) {
 			few = append(few, d)
 		}
 	}

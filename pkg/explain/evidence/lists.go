@@ -4,6 +4,7 @@ package evidence
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,6 +63,8 @@ type lists struct {
 	whole *lists
 
 	all map[place]listing
+	// mentioned are those of Mentioning, by what was asked.
+	mentioned map[string]listing
 	// earlyLists are those that were read before they are asked for.
 	earlyLists map[place]listing
 	// pods are those that were read all at once, by namespace.
@@ -169,13 +172,18 @@ func (r *lists) EachNaming(resource schema.GroupVersionResource, namespace strin
 // Mentioning lists the objects of a resource in a namespace, empty for all, that have one of
 // the texts somewhere, whole.
 func (r *lists) Mentioning(resource schema.GroupVersionResource, namespace string, texts ...string) ([]unstructured.Unstructured, error) {
-	var l listing
+	asked := fmt.Sprint(resource, namespace, texts)
+	l, known := r.mentioned[asked]
+	if known {
+		return l.items, l.err
+	}
 	l.err = r.source.Cluster.EachMentioning(r.ctx, resource, namespace, texts, func() { l.items = nil }, func(o *unstructured.Unstructured) error {
 		if !r.gone(o.GetUID()) {
 			l.items = append(l.items, *o)
 		}
 		return nil
 	})
+	r.mentioned[asked] = l
 	r.note(place{resource, namespace, ""}, l.err)
 	return l.items, l.err
 }

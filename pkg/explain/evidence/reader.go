@@ -83,7 +83,7 @@ type Reader struct {
 	// themselves.
 	announced map[place][]graph.Node
 	alone     int
-	events    map[types.UID][]unstructured.Unstructured
+	events    map[types.UID]listing
 	// looked counts the volumes that were looked up, and volumes has all, once they were many.
 	looked  int
 	volumes map[string]*unstructured.Unstructured
@@ -95,11 +95,11 @@ func New(ctx context.Context, source Source) *Reader {
 		source: source, ctx: ctx, metadata: &metadata{graph: source.Graph, without: source.Gone}, unread: &unread{},
 		objects: map[place]reading{}, early: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, asked: map[family]int{}, askedEvents: map[family]int{},
 		announced: map[place][]graph.Node{},
-		events:    map[types.UID][]unstructured.Unstructured{},
+		events:    map[types.UID]listing{},
 	}
 	r.lists = &lists{
 		metadata: r.metadata, unread: r.unread, source: source, ctx: ctx,
-		all: map[place]listing{}, earlyLists: map[place]listing{}, pods: map[string]podList{}, indexes: map[place]*found{},
+		all: map[place]listing{}, mentioned: map[string]listing{}, earlyLists: map[place]listing{}, pods: map[string]podList{}, indexes: map[place]*found{},
 	}
 	r.leases = &leases{clock: &clock{Now: source.Now, ctx: ctx, wait: source.Wait, passed: source.Passed}, reads: r, again: map[graph.Identity]LeaseState{}}
 	return r
@@ -118,6 +118,32 @@ func (r *Reader) For(source Source) *Reader {
 	other := New(r.ctx, source)
 	other.whole, other.lists.whole = r, r.lists
 	other.unread, other.lists.unread = r.unread, r.unread
+	return other
+}
+
+// Again returns a Reader of a later graph of the same cluster, which has what this one has read, but for failures.
+func (r *Reader) Again(source Source) *Reader {
+	other := New(r.ctx, source)
+	for p, l := range r.objects {
+		if l.err == nil {
+			other.objects[p] = l
+		}
+	}
+	for p, l := range r.lists.all {
+		if l.err == nil {
+			other.lists.all[p] = l
+		}
+	}
+	for p, l := range r.mentioned {
+		if l.err == nil {
+			other.mentioned[p] = l
+		}
+	}
+	for uid, l := range r.events {
+		if l.err == nil {
+			other.events[uid] = l
+		}
+	}
 	return other
 }
 
@@ -333,13 +359,13 @@ const maxEventReads = 40
 // Events reads the events about an object: nil when there are none, when they cannot
 // be read, or when those of many objects were.
 func (r *Reader) Events(namespace string, uid types.UID) []unstructured.Unstructured {
-	items, known := r.events[uid]
+	l, known := r.events[uid]
 	if known || r.source.Events == nil || len(r.events) == maxEventReads {
-		return items
+		return l.items
 	}
 	r.eventsAhead(uid)
 	items, err := r.readEvents(namespace, uid)
-	r.events[uid] = items
+	r.events[uid] = listing{items, err}
 	if what := "events in namespace " + namespace; err != nil && !slices.ContainsFunc(r.unread.what, func(s string) bool { return strings.HasPrefix(s, what) }) {
 		r.NoteUnread(fmt.Sprintf("%s: %v", what, err))
 	}
