@@ -60,38 +60,6 @@ type Scope struct {
 	Taker func(schema.GroupVersionResource) Taker
 }
 
-// Kept are lists that were read to their end. The zero value has none.
-type Kept struct{ lists map[keptList]*listing }
-
-type keptList struct {
-	resource          schema.GroupVersionResource
-	namespace, labels string
-}
-
-// list makes those of the lists that are not kept, and keeps them.
-func (k *Kept) list(work []*listing, read func([]*listing)) {
-	var left []*listing
-	at := func(l *listing) keptList {
-		return keptList{l.resource.GroupVersionResource, l.namespace, l.labels}
-	}
-	for i, l := range work {
-		if kept := k.lists[at(l)]; kept != nil {
-			work[i] = kept
-		} else {
-			left = append(left, l)
-		}
-	}
-	read(left)
-	if k.lists == nil {
-		k.lists = map[keptList]*listing{}
-	}
-	for _, l := range left {
-		if l.complete {
-			k.lists[at(l)] = l
-		}
-	}
-}
-
 // Taker takes the whole objects of a list, without what no explanation looks at.
 type Taker interface {
 	// Begin is called before the first object, and again when the list is read again: what

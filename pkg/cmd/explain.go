@@ -264,8 +264,10 @@ func (o *explainOptions) isHere(s *session, id graph.Identity) bool {
 func (o *explainOptions) explain(ctx context.Context, q *inquiry, g *graph.Graph, selected []types.UID) (*explain.Report, error) {
 	snapshot, s := g.Snapshot(), q.session
 	snapshot.Facts = s.reader.Facts(ctx, snapshot, deciding(g))
-	now := s.reader.Now(ctx)
-	server := simulator.New(snapshot, simulator.Options{Now: now, Server: s.reader.Server(ctx)})
+	if q.now.IsZero() {
+		q.now = s.reader.Now(ctx)
+	}
+	server := simulator.New(snapshot, simulator.Options{Now: q.now, Server: s.reader.Server(ctx)})
 	outcome, err := gc.New(server, g, gc.Options{SeesAll: true}).Collect(ctx, "")
 	if err != nil {
 		return nil, err
@@ -276,7 +278,7 @@ func (o *explainOptions) explain(ctx context.Context, q *inquiry, g *graph.Graph
 	}
 	where := o.connection()
 	report := explain.Explain(ctx, explain.Input{
-		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Workloads: q.workloads, Earlier: q.earlier, Now: now, Server: s.reader.Server(ctx),
+		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Workloads: q.workloads, Earlier: q.earlier, Now: q.now, Server: s.reader.Server(ctx),
 		Prober: prober, Events: s.reader.Events, Failed: o.failed, Catalogue: o.catalogue,
 		Wait: s.waiting(), Passed: s.passing(), Far: s.reader.Far(), Each: o.each, Kubectl: "kubectl" + where, Plugin: o.name + where,
 	}, selected)

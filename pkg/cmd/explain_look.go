@@ -94,9 +94,10 @@ type inquiry struct {
 	// found are the objects that were named, failed what is wrong with others.
 	found  []graph.Object
 	failed error
-	// kept are the lists of the looks before, and earlier is what else they have read.
+	// kept are the lists of the looks before, earlier is what else they have read, and now when.
 	kept    cluster.Kept
 	earlier *evidence.Reader
+	now     time.Time
 }
 
 // parts are what of the cluster is read first. A file is here as a whole. Without a controller manager, what it has not done

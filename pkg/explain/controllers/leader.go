@@ -206,20 +206,22 @@ func (f *liveness) lastWrite(s *Search, c *Candidate, down bool) (by string, ago
 
 func (f *liveness) stateByLeases(s *Search, c *Candidate) State {
 	st := f.StateOf(c.Workload)
-	if st.leads || len(s.leases) == 0 || st.Lease.Name != "" {
+	if st.leads || len(s.leases)+len(s.abroad) == 0 || st.Lease.Name != "" {
 		return st
 	}
 	own, err := f.podsOf(c.Workload)
 	if err != nil {
 		return st
 	}
-	for _, lease := range s.leases {
-		_, by := leaderOf(evidence.Nested(lease, "spec", "holderIdentity"), c.Workload, own)
-		if lease.GetNamespace() != c.namespace || by == ownPod || f.workloadOfHolder(lease) != nil {
+	for _, lease := range slices.Concat(s.leases, s.abroad) {
+		i, by := leaderOf(evidence.Nested(lease, "spec", "holderIdentity"), c.Workload, own)
+		abroad := slices.Contains(s.abroad, lease)
+		if abroad && by != ownPod || !abroad && (lease.GetNamespace() != c.namespace || by == ownPod || f.workloadOfHolder(lease) != nil) {
 			continue
 		}
 		h := &held{id: evidence.IdentityOf(evidence.Leases, "Lease", lease), by: by, holder: evidence.Nested(lease, "spec", "holderIdentity")}
 		h.state, h.evidence = f.evidence.Lease(lease.GetNamespace(), lease.GetName())
+		h.runs = abroad && f.podState(own[i]).Liveness != Dead
 		st.Evidence = slices.Clone(st.Evidence)
 		if st = h.led(c.Workload, st); st.Lease.Name != "" {
 			break

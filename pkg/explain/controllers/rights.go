@@ -75,6 +75,14 @@ type grant struct {
 	everyday bool
 }
 
+// key is that of the subject in rights.of.
+func (g *grant) key() string {
+	if g.subject.Kind == rbacv1.ServiceAccountKind {
+		return g.subject.Kind + " " + Account{g.subject.Namespace, g.subject.Name}.User()
+	}
+	return g.subject.Kind + " " + g.subject.Name
+}
+
 // rights are what RBAC allows. Another authorizer may allow more; rules for
 // service accounts outside RBAC are rare.
 type rights struct {
@@ -211,7 +219,7 @@ func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role str
 			g := &grant{policyRule: policyRule(rule), subject: subject(s), namespace: b.Namespace, role: role, binding: name}
 			g.everyday = everyday && s.Kind != rbacv1.ServiceAccountKind || slices.Contains(defaultRoles, role)
 			r.grants = append(r.grants, g)
-			r.of[s.Kind+" "+user] = append(r.of[s.Kind+" "+user], g)
+			r.of[g.key()] = append(r.of[g.key()], g)
 		}
 	}
 }

@@ -103,7 +103,9 @@ type Search struct {
 	lostServices  []evidence.Fact
 	// leases are those for it that no workload here holds or held; orphanLease is
 	// one that its controller renews elsewhere.
-	leases      []*unstructured.Unstructured
+	leases []*unstructured.Unstructured
+	// abroad are those for it that pods of another namespace hold.
+	abroad      []*unstructured.Unstructured
 	OrphanLease *evidence.Fact
 	// strangersLease is one for it, or of a domain above its own, that somebody renews who is no workload
 	// here and may have nothing to do with it.

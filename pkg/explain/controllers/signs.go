@@ -213,15 +213,18 @@ func (f *searcher) byLease(s *Search, namespace string, add adder) {
 			continue
 		}
 		holder := PodOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
-		l := f.WorkloadOfPod(in, holder)
+		l, abroad := f.WorkloadOfPod(in, holder), f.workloadElsewhere(in, holder)
 		switch {
+		case l == nil && abroad != nil && ours && !f.ofTenants(s, in):
+			s.abroad = append(s.abroad, lease)
+			add(abroad, weakSign, true, evidence.Fact{Source: "Lease/" + in + "/" + name, Path: byHolder, Value: holder})
 		case l != nil && (its || f.rights().states(l.Account(), s.resource.GroupResource())):
 			add(l, weakSign, true, evidence.Fact{Source: "Lease/" + in + "/" + name, Path: byHolder, Value: holder})
 		case l != nil, f.podGone(in, holder): // whoever holds it is nobody any more
 		case ours:
 			s.leases = append(s.leases, lease)
 		default:
-			if state, _ := f.evidence.Lease(in, name); state == evidence.LeaseFresh {
+			if state, _ := f.evidence.Lease(in, name); state == evidence.LeaseFresh && !f.ofTenants(s, in) {
 				s.strangersLease = cmp.Or(s.strangersLease, "Lease/"+in+"/"+name)
 			}
 		}
@@ -245,10 +248,34 @@ func (f *searcher) renewed(s *Search, namespace string) {
 				return g.subject.Namespace == in || shareWord(g.subject.Name, holder)
 			}):
 			s.OrphanLease = &e
-		default:
+		case !f.ofTenants(s, in):
 			s.strangersLease = cmp.Or(s.strangersLease, "Lease/"+in+"/"+name)
 		}
 	}
+}
+
+// ofTenants reports whether who is given the leases of a namespace alone may not change such objects: anybody renews one there.
+func (f *searcher) ofTenants(s *Search, in string) bool {
+	r, tenants := f.rights(), false
+	for _, g := range r.grants {
+		if g.namespace != in || !g.covers(evidence.Leases.GroupResource()) || !g.allows(changing...) {
+			continue
+		}
+		if tenants = true; slices.ContainsFunc(r.of[g.key()], func(g *grant) bool { return g.covers(s.resource.GroupResource()) && g.allows(changing...) }) {
+			return false
+		}
+	}
+	return tenants && len(r.unread) == 0
+}
+
+// workloadElsewhere returns the workload of which a pod that holds a lease in another namespace is, by its name; nil for none.
+func (f *searcher) workloadElsewhere(in, pod string) *Workload {
+	for _, l := range f.inventory().workloads {
+		if l.namespace != in && generatedName().MatchString(pod) && isPodOf(l.name, pod) && len(f.evidence.Named(evidence.Pods.GroupResource(), l.namespace, pod)) > 0 {
+			return l
+		}
+	}
+	return nil
 }
 
 // podGone reports whether a name is one as pods of Deployments have, and the pod provably does not

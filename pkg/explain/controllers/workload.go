@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -159,8 +160,17 @@ func (l *Workload) Ref() string {
 	return strings.ToLower(l.resource.Kind) + "/" + l.name
 }
 
-// Speaker names what kubectl logs takes.
-func (l *Workload) Speaker() string { return cmp.Or(l.speaks, l.Ref()) }
+// Speaker names what kubectl logs takes, of a CronJob the Job that was made last (kubernetes/pkg/controller/cronjob, getJobName); empty for none.
+func (l *Workload) Speaker() string {
+	if l.resource.Kind != "CronJob" {
+		return cmp.Or(l.speaks, l.Ref())
+	}
+	last, err := time.Parse(time.RFC3339, evidence.Nested(l.whole, "status", "lastScheduleTime"))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("job/%s-%d", l.name, last.Unix()/60)
+}
 
 // Leaves reports whether it is being deleted.
 func (l *Workload) Leaves() bool { return l.deleted != nil }

@@ -121,11 +121,12 @@ func (r *Reader) For(source Source) *Reader {
 	return other
 }
 
-// Again returns a Reader of a later graph of the same cluster, which has what this one has read, but for failures.
+// Again returns a Reader of a later graph of the same cluster, which has what this one has read, but for failures. What was not
+// there is proved absent with the later graph.
 func (r *Reader) Again(source Source) *Reader {
 	other := New(r.ctx, source)
 	for p, l := range r.objects {
-		if l.err == nil {
+		if l.err == nil || apierrors.IsNotFound(l.err) {
 			other.objects[p] = l
 		}
 	}

@@ -56,8 +56,10 @@ func (j *judgement) actor(c *controllers.Candidate, liveness string) *finding.Co
 	if liveness != controllers.Dead { // those are of the cause itself
 		actor.Evidence = append(actor.Evidence, finding.Facts(j.Finder.StateOf(c.Workload).Evidence...)...)
 	}
-	logs := remedy.Logs(c.ID(), c.Speaker(), "")
-	actor.Logs = &logs
+	if speaker := c.Speaker(); speaker != "" {
+		logs := remedy.Logs(c.ID(), speaker, "")
+		actor.Logs = &logs
+	}
 	return actor
 }
 
@@ -88,7 +90,10 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 	}
 	told(c, &p)
 	if p.Says != nil {
-		c.Summary = c.Summary.And(Reports, brief(p.Says.Message))
+		said := brief(p.Says.Message)
+		if c.Summary = c.Summary.And(Reports, said); strings.HasSuffix(said, "...") {
+			first(c, finding.See(remedy.YAML(j.n.Identity()), ReadReport))
+		}
 	}
 	j.lacks(full, c, "")
 	moved := evidence.Latest(evidence.Latest(evidence.Requested(j.n.Object()), p.Started), p.Moved)

@@ -122,7 +122,7 @@ func (j *judgement) unsure(a *controllers.Answer) *finding.Cause {
 	for _, l := range a.Might() {
 		if st := j.Finder.StateOf(l); st.Liveness == controllers.Dead {
 			c.Ways = append(c.Ways, ifController(&controllers.Candidate{Workload: l}, workload.Revive(j.Reader, l, st))...)
-		} else if l.ID().Resource.Kind != "CronJob" { // kubectl logs knows none
+		} else {
 			c.Ways = append(c.Ways, workload.ReadLogs(l, j.n.Name()))
 		}
 	}

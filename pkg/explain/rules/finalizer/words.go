@@ -112,6 +112,7 @@ const (
 // A controller that is not known, or of which it is not known whether it works.
 const (
 	StillHas            say.Word = "the finalizer %s is not removed yet; %s"
+	ReadReport          say.Word = "read all that it reports in the status, and do what that asks for"
 	SeeStatusAndSetter  say.Word = "see the status that the controller has written, and who set the finalizer: make the controller work, or reinstall it, and it cleans up"
 	SeeLeader           say.Word = "see who leads instead of %s: find out there why the finalizer is not removed, or stop the leader if it should not run"
 	SeeLastLeader       say.Word = "see who led last. The lease is a leftover if leader election was switched off; otherwise the log of %s says why it does not lead"

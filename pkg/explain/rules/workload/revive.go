@@ -14,8 +14,11 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// ReadLogs shows what a workload logs, of an object's name only what concerns it.
+// ReadLogs shows what a workload logs, of an object's name only what concerns it; of one that has not run, its events.
 func ReadLogs(l *controllers.Workload, name string) finding.Way {
+	if l.Speaker() == "" {
+		return Describe(l, "")
+	}
 	return finding.See(remedy.Logs(l.ID(), l.Speaker(), name), ReadLog, l.ID())
 }
 
