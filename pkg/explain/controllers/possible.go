@@ -18,7 +18,8 @@ import (
 
 // possible returns the workloads that work, could change the object by a rule for the type, or by one for everything or unknown rights
 // if a name of them is akin, and may therefore serve a finalizer that nothing else tells anything about. What a person holds back by
-// hand is nobody's. One that does not run counts if it has a controller's name.
+// hand is nobody's. One that does not run counts if it has a controller's name,
+// and always where the finalizer is a framework's and has the name of none.
 func (f *Finder) possible(n graph.Node, s *Search) []*Workload {
 	id := n.Identity()
 	setters, _ := f.managersIn(n, s.Finalizer)
@@ -34,7 +35,7 @@ func (f *Finder) possible(n graph.Node, s *Search) []*Workload {
 	for _, l := range slices.Concat(f.changers(resource), f.periodic(s)) {
 		c, a := Candidate{Workload: l}, l.Account()
 		able := (f.otherwise(l) || r.mayChange(a, resource, id.Namespace, id.Name)) && (r.states(a, resource) || c.akin(s))
-		if !able || isPerson(l.name) || f.isAnother(n, s, &c) || f.StateOf(l).Liveness == Dead && !c.kindred(s, false, true) {
+		if !able || isPerson(l.name) || f.isAnother(n, s, &c) || f.StateOf(l).Liveness == Dead && !s.ofFramework() && !c.kindred(s, false, true) {
 			continue
 		}
 		if found = append(found, l); len(found) == evidence.MaxShown {

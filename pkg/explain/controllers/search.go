@@ -264,8 +264,14 @@ func (f *searcher) groupsOf(s *Search) (groups []schema.GroupResource, own bool)
 func (s *Search) ofType() bool {
 	shared := strings.HasSuffix(s.resource.Group, ".k8s.io") || strings.HasSuffix(s.resource.Group, ".x-k8s.io")
 	return slices.ContainsFunc(s.Known, func(m finalizers.Match) bool {
-		framework := len(m.Workloads) == 0 && len(m.Kinds) == 0 && m.Builtin == ""
-		return m.KindFits && (framework || len(m.Kinds) > 0 && !shared)
+		return m.KindFits && (s.ofFramework() || len(m.Kinds) > 0 && !shared)
+	})
+}
+
+// ofFramework reports whether the catalogue has the finalizer as one that every operator sets which is built on a framework.
+func (s *Search) ofFramework() bool {
+	return slices.ContainsFunc(s.Known, func(m finalizers.Match) bool {
+		return m.KindFits && len(m.Workloads) == 0 && len(m.Kinds) == 0 && m.Builtin == ""
 	})
 }
 
