@@ -135,9 +135,12 @@ func (f *Finder) MayNotChange(l *Workload, n graph.Node) bool {
 	return !f.otherwise(l) && len(rights.unread) == 0 && !rights.mayChange(l.Account(), id.Resource.GroupResource(), id.Namespace, id.Name)
 }
 
-// Identified reports whether something else points at the controller than a right to types below the finalizer's domain: a company has several operators.
+// Identified reports whether something else points at the controller than types below the finalizer's domain: a company has several operators.
 func (f *roster) Identified(a *Answer) bool {
-	return a.By.identified || a.By.Named || len(a.Known) > 0 || slices.ContainsFunc(a.groups, func(of schema.GroupResource) bool {
+	definition := func(e evidence.Fact) bool {
+		return strings.HasPrefix(e.Source, "CustomResourceDefinition/") && strings.HasSuffix(e.Source, "."+a.resource.Group)
+	}
+	return slices.ContainsFunc(a.By.Signs, definition) || a.By.identified || a.By.Named || len(a.Known) > 0 || slices.ContainsFunc(a.groups, func(of schema.GroupResource) bool {
 		return (of.Group == a.resource.Group || len(of.Group) <= len(finalizers.Domain(a.Finalizer))) && f.rights().states(a.By.Account(), of)
 	})
 }
