@@ -110,7 +110,7 @@ func notOver(saved *uninstall.Saved, err error) error {
 	if !errors.As(err, &not) {
 		return err
 	}
-	if not.Unread {
+	if not.Unread() {
 		err = incompleteError{err}
 	}
 	return hintedError{fmt.Errorf("listing what %s left behind: %w", saved.Title(), err), not.Hint(shell.Command(saved.Command))}

@@ -5,6 +5,7 @@ package uninstall
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,24 +53,26 @@ func (w *World) ClusterUID() types.UID {
 // prove that, nothing that it was to delete itself exists again under its name, and no release of the name is installed. The error is a NotOverError, or says what was not read.
 func (w *World) Over(s *Saved) error {
 	if here := w.ClusterUID(); here != "" && s.Cluster != "" && here != s.Cluster {
-		return NotOverError{Another: true}
+		return anotherCluster
 	}
 	if len(s.Goes) == 0 {
-		return NotOverError{Unproven: true}
+		return unproven
 	}
 	snapshot := w.Graph.Snapshot()
 	for _, id := range s.Goes {
 		switch n, known := w.Graph.Node(id.UID); {
+		case known && !n.Virtual() && n.BeingDeleted():
+			return ending.of(n.Identity())
 		case known && !n.Virtual():
-			return NotOverError{Object: n.Identity(), Ending: n.BeingDeleted()}
+			return stillExists.of(n.Identity())
 		case !snapshot.Covers(id.Resource.GroupResource(), id.Namespace, id.Name) && w.served(id):
-			return NotOverError{Object: id, Unread: true}
+			return notListed.of(id)
 		}
 	}
 	for _, id := range s.Targets {
 		for _, n := range w.Evidence.Named(w.resourceNow(id), id.Namespace, id.Name) {
 			if !restored(n) {
-				return NotOverError{Object: n.Identity(), Again: true}
+				return existsAgain.of(n.Identity())
 			}
 		}
 	}
@@ -77,8 +80,12 @@ func (w *World) Over(s *Saved) error {
 		return nil
 	}
 	for _, n := range w.Evidence.Named(evidence.Secrets.GroupResource(), s.Namespace, w.Record(s.Namespace, s.Name)) {
-		if status := n.Object().Labels["status"]; status != "uninstalled" { // pkg/storage/driver/secrets.go, newSecretsObject
-			return NotOverError{Object: n.Identity(), Status: cmp.Or(status, "unknown")}
+		switch status := n.Object().Labels["status"]; status { // pkg/storage/driver/secrets.go, newSecretsObject
+		case "uninstalled":
+		case "uninstalling":
+			return uninstalling.of(status, n.Identity())
+		default:
+			return stillInstalled.of(cmp.Or(status, "unknown"), n.Identity())
 		}
 	}
 	return nil
@@ -110,18 +117,18 @@ func (w *World) served(id graph.Identity) bool {
 	return errors.Is(err, graph.ErrUnlisted)
 }
 
-// NotOverError says why nothing is left behind yet.
-type NotOverError struct {
-	// Another: the plan is of another cluster.
-	Another bool
-	// Unproven: nothing was to be deleted for certain, so that nothing shows whether the tool has run.
-	Unproven bool
-	// Object was to be deleted, and exists, or is the record of a release. Ending: it is being deleted. Again: it is another object with its name. Unread:
-	// whether it exists is not known.
-	Object graph.Identity
-	Ending bool
-	Again  bool
-	Unread bool
-	// Status is what Helm says of the release.
-	Status string
+// NotOverError says why nothing is left behind yet, and what to do.
+type NotOverError struct{ why, hint string }
+
+func (e NotOverError) of(args ...any) NotOverError {
+	return NotOverError{fmt.Sprintf(e.why, args...), e.hint}
 }
+
+// Error implements error.
+func (e NotOverError) Error() string { return e.why }
+
+// Hint says what to do, by the tool's command.
+func (e NotOverError) Hint(command string) string { return strings.ReplaceAll(e.hint, "%s", command) }
+
+// Unread reports whether it is so because something was not read.
+func (e NotOverError) Unread() bool { return e.hint == notListed.hint }

@@ -253,45 +253,17 @@ func namedIn(by graph.Identity, at string) string {
 	return fmt.Sprintf("%s has its name in %s, and whether that is a use is not known", by, at)
 }
 
-// Error implements error.
-func (e NotOverError) Error() string {
-	switch {
-	case e.Another:
-		return "the plan is of another cluster"
-	case e.Unproven:
-		return "by the plan nothing was to be deleted for certain, so nothing shows that the tool has run"
-	case e.Status != "":
-		return fmt.Sprintf("a release of the name has the status %s in %s", e.Status, e.Object)
-	case e.Unread:
-		return fmt.Sprintf("%s was to be deleted, and whether it exists could not be read", e.Object)
-	case e.Ending:
-		return fmt.Sprintf("%s is still being deleted", e.Object)
-	case e.Again:
-		return fmt.Sprintf("%s exists again: it was installed again, or something recreates it", e.Object)
-	}
-	return fmt.Sprintf("%s still exists", e.Object)
-}
-
-// Hint says what to do.
-func (e NotOverError) Hint(command string) string {
-	switch {
-	case e.Another:
-		return "--context and --kubeconfig choose the cluster"
-	case e.Unproven:
-		return "see what is left, and delete by name what is not needed any more"
-	case e.Status == "uninstalling":
-		return "the uninstallation failed or is not finished: repeat it: " + command
-	case e.Status != "":
-		return "nothing is left behind of a release that is installed; save a plan of it, and uninstall it first"
-	case e.Unread:
-		return "ask a user who is allowed to list objects of this type"
-	case e.Ending:
-		return "wait until it is deleted; explain-stuck says what keeps it"
-	case e.Again:
-		return "save a plan of what is installed now, and uninstall it first"
-	}
-	return "uninstall first, then list the leftovers: " + command
-}
+// Why nothing is left behind yet, each with what to do.
+var (
+	anotherCluster = NotOverError{"the plan is of another cluster", "--context and --kubeconfig choose the cluster"}
+	unproven       = NotOverError{"by the plan nothing was to be deleted for certain, so nothing shows that the tool has run", "see what is left, and delete by name what is not needed any more"}
+	uninstalling   = NotOverError{"a release of the name has the status %s in %s", "the uninstallation failed or is not finished: repeat it: %s"}
+	stillInstalled = NotOverError{"a release of the name has the status %s in %s", "nothing is left behind of a release that is installed; save a plan of it, and uninstall it first"}
+	notListed      = NotOverError{"%s was to be deleted, and whether it exists could not be read", "ask a user who is allowed to list objects of this type"}
+	ending         = NotOverError{"%s is still being deleted", "wait until it is deleted; explain-stuck says what keeps it"}
+	existsAgain    = NotOverError{"%s exists again: it was installed again, or something recreates it", "save a plan of what is installed now, and uninstall it first"}
+	stillExists    = NotOverError{"%s still exists", "uninstall first, then list the leftovers: %s"}
+)
 
 // NoReleaseError says that a namespace has no record of a release.
 type NoReleaseError struct{ Namespace, Name string }
