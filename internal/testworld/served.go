@@ -113,5 +113,7 @@ cert-manager.io/v1                      Certificate                      certifi
 acme.cert-manager.io/v1                 Order                            orders                            namespaced
 tekton.dev/v1                           PipelineRun                      pipelineruns                      namespaced
 kibana.k8s.elastic.co/v1                Kibana                           kibanas                           namespaced
+hive.openshift.io/v1                    ClusterDeployment                clusterdeployments                namespaced
+hive.openshift.io/v1                    ClusterDeprovision               clusterdeprovisions               namespaced
 gateway.envoyproxy.io/v1alpha1          Backend                          backends                          namespaced
 `

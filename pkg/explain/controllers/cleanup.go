@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// halted returns what keeps the Jobs and pods that were made for the clean-up of an object, after its deletion, from getting
+// halted returns what keeps the objects that were made for the clean-up of an object, after its deletion, from getting
 // anywhere; nil for nothing.
 func (f *Finder) halted(n graph.Node, asked time.Time) *Failure {
 	var made []graph.Node
@@ -33,12 +33,8 @@ func (f *Finder) halted(n graph.Node, asked time.Time) *Failure {
 	return worst
 }
 
-// haltOf returns what keeps a Job or a pod from getting anywhere.
+// haltOf returns what keeps a Job, a pod, or what a controller has made of its own API from getting anywhere.
 func (f *Finder) haltOf(d graph.Node) *Failure {
-	job := d.Resource().GroupResource() == jobs.GroupResource()
-	if !job && !d.Resource().IsPod() {
-		return nil
-	}
 	full, err := f.evidence.Whole(d)
 	if err != nil {
 		return nil
@@ -46,9 +42,17 @@ func (f *Finder) haltOf(d graph.Node) *Failure {
 	halt := func(because string, e evidence.Fact) *Failure {
 		return &Failure{Kind: Failing, Message: fmt.Sprintf(madeForCleanup, d.Identity(), because), Evidence: e, Since: d.CreationTimestamp().Time, Dated: true, Lasting: true}
 	}
-	if !job {
+	if d.Resource().IsPod() {
 		if st := f.podState(full); st.Liveness == Dead && len(st.Evidence) > 0 {
 			return halt(st.Because, st.Evidence[0])
+		}
+		return nil
+	}
+	if d.Resource().GroupResource() != jobs.GroupResource() {
+		for _, failure := range (&statusOf{full: full}).failures(d, d.CreationTimestamp().Time) {
+			if !failure.weak {
+				return halt(failure.Message, failure.Evidence)
+			}
 		}
 		return nil
 	}

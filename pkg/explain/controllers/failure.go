@@ -83,8 +83,9 @@ var (
 	erring = pattern.New(`(?i)error`)
 	// availability is a condition of what the object is there for: during a clean-up that goes.
 	availability = pattern.New(`(?i)^(ready|available|healthy|synced|\w*available|\w*ready)$`)
-	// absence is a reason that says no more than that something is gone.
+	// absence is a reason that says no more than that something is gone, but for what a clean-up needs and does not remove.
 	absence = pattern.New(`(?i)notfound|missing`)
+	needed  = pattern.New(`(?i)secret|credential|configmap|token|certificate|\w(class|account|project|provider)`)
 	// waiting is a reason, or a message, of something that takes its time.
 	waiting = pattern.New(`(?i)^(wait|inprogress|deleting|terminating|draining|pending)|\bstill (running|in progress|being)\b`)
 	// failingReason is a reason, in one word, that says that something goes wrong.
@@ -211,7 +212,7 @@ func fails(c evidence.Condition) (failing, strong bool) {
 	case failingType().MatchString(c.Type):
 		bad := c.Status == "True" || c.Status == ""
 		return bad, bad
-	case aboutDeletion && availability().MatchString(c.Type) && absence().MatchString(c.Reason):
+	case aboutDeletion && availability().MatchString(c.Type) && absence().MatchString(c.Reason) && !needed().MatchString(c.Reason):
 		return false, false // what it cleans up has gone
 	case aboutDeletion && failingReason().MatchString(c.Reason):
 		return true, true

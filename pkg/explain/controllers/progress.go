@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -208,14 +209,23 @@ func (f *Finder) eventsAbout(n graph.Node) []unstructured.Unstructured {
 	return all
 }
 
-// dependents returns a few of the Jobs and pods that are direct dependents of an object.
+// cleaning are kinds of what is made for a clean-up, like Hive's ClusterDeprovision.
+var cleaning = pattern.New(`(?i)deprovision|clean|delet|destroy|teardown|uninstall`)
+
+// dependents returns a few of the direct dependents of an object that may be made for its clean-up: Jobs and pods, and kinds of its own API.
 func (f *Finder) dependents(n graph.Node) []graph.Node {
+	its := func(r *graph.Resource) bool {
+		return r.IsPod() || r.GroupResource() == jobs.GroupResource() || r.Group == n.Resource().Group && cleaning().MatchString(r.Kind)
+	}
 	var few []graph.Node
-	f.evidence.Needs(graph.Part{Resource: jobs.GroupResource(), Namespace: n.Namespace()})
-	f.evidence.Needs(graph.Part{Resource: evidence.Pods.GroupResource(), Namespace: n.Namespace()})
+	for _, r := range f.evidence.Types() {
+		if its(r) {
+			f.evidence.Needs(graph.Part{Resource: r.GroupResource(), Namespace: n.Namespace()})
+		}
+	}
 	for _, d := range n.Dependents() {
 		valid := n.Namespace() == "" || d.Namespace() == n.Namespace()
-		if len(few) < maxDependents && !d.Virtual() && valid && (d.Resource().IsPod() || d.Resource().GroupResource() == jobs.GroupResource()) {
+		if len(few) < maxDependents && !d.Virtual() && valid && its(d.Resource()) {
 			few = append(few, d)
 		}
 	}

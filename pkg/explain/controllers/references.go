@@ -145,7 +145,7 @@ func (f *references) MissingIn(n graph.Node, message string) (lack *Lack, again 
 	for _, found := range notFoundText().FindAllStringSubmatch(message, -1) {
 		stated := schema.ParseGroupResource(found[1])
 		for _, r := range f.evidence.Types() {
-			if kind := (schema.GroupResource{Group: r.Group, Resource: r.Kind}); r.GroupResource() != stated && kind != stated && r.Kind != found[1] || madeByControllers(r) {
+			if kind := (schema.GroupResource{Group: r.Group, Resource: r.Kind}); r.GroupResource() != stated && kind != stated && !strings.EqualFold(r.Kind, found[1]) || madeByControllers(r) {
 				continue
 			}
 			namespace, name, qualified := strings.Cut(found[2], "/")
