@@ -48,11 +48,15 @@ type Header struct {
 	Asked []string `json:"asked,omitempty"`
 	// Where is the cluster.
 	Where answer.Where `json:"cluster"`
-	// Undoes is the directory of the run that this one takes back, empty for any other run.
+	// Undoes is the directory of the run that this one takes back, empty for any other run. Redoes: that took back another.
 	Undoes string `json:"undoes,omitempty"`
+	Redoes bool   `json:"redoes,omitempty"`
 	// Digest is that of the plan, where there was one before the first change.
 	Digest string `json:"digest,omitempty"`
 }
+
+// Back reports whether the run took changes back, so that to take it back would make them again.
+func (h *Header) Back() bool { return h.Undoes != "" && !h.Redoes }
 
 // Same reports whether a journal is known to be of a cluster: addresses prove nothing.
 func (h *Header) Same(cluster types.UID) bool { return cluster != "" && h.Where.UID == cluster }

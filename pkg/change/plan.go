@@ -72,6 +72,7 @@ func (j *Job) foresee(ctx context.Context, p *Plan, world preview.World) (*Plan,
 	reader, safe := j.Cluster.Reader, p.options.Safe
 	some := evidence.Source{Cluster: reader, Graph: p.Graph, Events: reader.Events, Now: world.Now, Server: world.Server, Wait: evidence.Wait}
 	if !safe && len(j.Barriers) == 0 && !foresight.Needed(p.Plan) && !foresight.Takes(ctx, some, p.Plan) {
+		p.Sight = foresight.Plain(p.Plan)
 		return p, ctx.Err()
 	}
 	whole := j.Whole

@@ -59,9 +59,9 @@ const (
 // Possible reports whether there is something to do.
 func (v *Reversal) Possible() bool { return v.Op != nil || v.Obstacle == Late }
 
-// Left reports whether the change stands, or may, on what stays, and is not taken back.
+// Left reports whether the change stands, or may, and is not taken back.
 func (v *Reversal) Left() bool {
-	return v.Op == nil && slices.Contains([]Obstacle{Going, Replaced, Changed, Unkept, Unread}, v.Obstacle)
+	return !v.Possible() && !slices.Contains([]Obstacle{Gone, Exists, Undone}, v.Obstacle)
 }
 
 // Ended reports whether there is nothing of the change that could be taken back, now or later.
@@ -420,6 +420,8 @@ func ungrant(op *remedy.Op, now *unstructured.Unstructured) *remedy.Op {
 // restore makes a deleted object again of which the manifest was kept, unless there is one of its name, or an owner of it is gone.
 func (w *Writer) restore(ctx context.Context, op *remedy.Op, before, now *unstructured.Unstructured) (*remedy.Op, Obstacle, error) {
 	switch {
+	case now != nil && now.GetUID() == op.Object.UID && now.GetDeletionTimestamp() == nil:
+		return nil, Undone, nil
 	case now != nil && now.GetUID() == op.Object.UID:
 		return nil, Going, nil
 	case now != nil:

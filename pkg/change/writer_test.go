@@ -233,7 +233,9 @@ func TestUndoIsNotAnother(t *testing.T) {
 	}
 	agreed := recorded.Undo(t.Context(), &w)
 	s.Before = func(*remedy.Op) error { // it is lost, and somebody else makes one
-		s.Put(g, object(t, strings.Replace(guarded, "Fail", "Ignore", 1)))
+		another := g
+		another.UID = "another"
+		s.Put(another, object(t, strings.Replace(guarded, "Fail", "Ignore", 1)))
 		return errLost
 	}
 	if made := w.Undo(t.Context(), recorded, &agreed[0]); made.Status != change.Skipped {

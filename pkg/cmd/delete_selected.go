@@ -16,7 +16,7 @@ import (
 
 // selection is what chose the objects that were not named; chose reports whether
 // there is one. Of files -l chooses by the labels that they state, as kubectl does,
-// and what it chose counts as selected all the same.
+// and then by those that the objects have.
 func (o *deleteOptions) selection() (s cluster.Selection, chose bool) {
 	s = cluster.Selection{Labels: o.selector, Fields: o.fieldSelector}
 	return s, o.all || s != cluster.Selection{}
@@ -53,8 +53,8 @@ func reselects(id graph.Identity, selection cluster.Selection) func(context.Cont
 	}
 }
 
-// reselect drops objects that have changed between their selection and the lists,
-// and do not match any more. One that changes once more has a version that no
+// reselect drops objects that have changed between their selection and the lists, or were
+// chosen in a file, and do not match. One that changes once more has a version that no
 // delete of the run states, and is asked about then.
 func (o *deleteOptions) reselect(ctx context.Context, s *session, snapshot *graph.Snapshot, found []graph.Object) ([]graph.Object, error) {
 	selection, chose := o.selection()
@@ -64,7 +64,7 @@ func (o *deleteOptions) reselect(ctx context.Context, s *session, snapshot *grap
 	var kept []graph.Object
 	var errs []error
 	for _, f := range found {
-		if now, _ := snapshot.Object(f.UID); now.ResourceVersion == f.ResourceVersion {
+		if now, _ := snapshot.Object(f.UID); now.ResourceVersion == f.ResourceVersion && !o.fromFiles() {
 			kept = append(kept, f)
 			continue
 		}
@@ -75,7 +75,7 @@ func (o *deleteOptions) reselect(ctx context.Context, s *session, snapshot *grap
 		case selected && now.UID == f.UID:
 			kept = append(kept, now)
 		default:
-			fmt.Fprintf(o.ErrOut, "%s does not match the selector any more.\n", f.Identity())
+			fmt.Fprintf(o.ErrOut, "%s does not match the selector.\n", f.Identity())
 		}
 	}
 	return kept, errors.Join(errs...)

@@ -98,12 +98,8 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	ahead := map[string]bool{} // and not back
-	for _, r := range all {
-		ahead[r.Dir] = r.Undoes == "" || !ahead[r.Undoes]
-	}
 	for _, r := range slices.Backward(all) {
-		if ahead[r.Dir] && r.Standing() > 0 && (!o.temporary || len(r.Open()) > 0) {
+		if !r.Back() && r.Standing() > 0 && (!o.temporary || len(r.Open()) > 0) {
 			return r, nil
 		}
 	}
@@ -206,7 +202,7 @@ func (j *journaling) askServer(ctx context.Context, reversals []change.Reversal)
 
 // takeAllBack takes changes back that were agreed to, each as its object is by then. What it changes is kept in a journal, too.
 func (j *journaling) takeAllBack(ctx context.Context, r *change.Recorded, reversals []change.Reversal) error {
-	journal, err := j.begin(change.Header{Undoes: r.Dir})
+	journal, err := j.begin(change.Header{Undoes: r.Dir, Redoes: r.Back()})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,11 @@ func (l *losses) ensuing(going []graph.Node) (all []Loss, ensues []ensued) {
 		}
 		certain = certain && len(guards) == 0
 		fresh, ensues = append(fresh, n), append(ensues, ensued{n, certain})
-		for _, loss := range l.dataOf(n) {
+		data := l.dataOf(n)
+		if len(data) == 0 && w != withNode && w != withAttachment && !n.BeingDeleted() { // of pods of nodes there is more to say
+			data = []Loss{{Object: n.Identity(), Why: say.Of(goesToo), Certain: true, bare: true}}
+		}
+		for _, loss := range data {
 			if loss.Stays && w == withGuard {
 				continue
 			}

@@ -36,6 +36,7 @@ type Loss struct {
 	Volume, Size string
 	Copy         bool
 	kept         string // the PersistentVolume that stays
+	bare         bool   // the object alone goes, with nothing that is worth more
 }
 
 // On names the Volume.
@@ -67,7 +68,7 @@ func (s *Sight) ClaimsKept() map[string][]graph.Identity {
 func (s *Sight) Losing() []graph.Identity {
 	var ids []graph.Identity
 	for i := range s.Lost {
-		if l := &s.Lost[i]; !l.Stays {
+		if l := &s.Lost[i]; !l.Stays && !l.bare {
 			ids = append(ids, l.Object)
 		}
 	}

@@ -7,10 +7,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
 
 // Return is an object that comes back after the plan.
@@ -39,12 +41,7 @@ type returning struct{ *scene }
 // returns finds what comes back: what the plan itself knows of controllers that stay, and
 // what is kept in Git or a release.
 func (l *returning) returns() []Return {
-	var all []Return
-	for uid, by := range l.Plan.ComeBack {
-		if n, ok := l.node(uid); ok {
-			all = append(all, Return{Object: n.Identity(), Why: say.Plain(by.Says), Certain: by.Certain, Told: true})
-		}
-	}
+	all := comeBack(l.Plan, l.node)
 	for _, id := range l.Plan.Job.Targets[:min(len(l.Plan.Job.Targets), maxRead)] {
 		if n, ok := l.node(id.UID); ok {
 			if r, is := l.delivered(n); is {
@@ -67,6 +64,25 @@ func (l *returning) returns() []Return {
 	}
 	graph.SortByIdentity(all, func(r *Return) graph.Identity { return r.Object })
 	return all
+}
+
+// comeBack is what the plan itself knows.
+func comeBack(p *preview.Plan, node func(types.UID) (graph.Node, bool)) (all []Return) {
+	for uid, by := range p.ComeBack {
+		if n, ok := node(uid); ok {
+			all = append(all, Return{Object: n.Identity(), Why: say.Plain(by.Says), Certain: by.Certain, Told: true})
+		}
+	}
+	graph.SortByIdentity(all, func(r *Return) graph.Identity { return r.Object })
+	return all
+}
+
+// Plain is what a plan tells by itself, of which nothing needs to be found out; nil for nothing.
+func Plain(p *preview.Plan) *Sight {
+	if returns := comeBack(p, p.Graph.Node); len(returns) > 0 {
+		return &Sight{Returns: returns}
+	}
+	return nil
 }
 
 // maxRead is the number of targets of which is read who delivered them.

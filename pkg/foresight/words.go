@@ -215,6 +215,7 @@ const (
 	copiesUnread    say.Word = "it is not known whether the data of the snapshot is deleted: the contents of snapshots could not be read: %v"
 	copyKept        say.Word = "%s/%s is kept with the data of the snapshot (deletion policy %s)"
 	copyGoes        say.Word = "%s/%s (%s) is deleted with the data of the snapshot (deletion policy Delete)"
+	goesToo         say.Word = "it goes, too"
 	withFall        say.Word = "it is deleted after its owners, which are deleted or end with this: %s"
 	withGuard       say.Word = "%s might be all that keeps it from being deleted, and ends with this: %s"
 	withNode        say.Word = "its node %s is deleted: %s"

@@ -347,12 +347,19 @@ func (k *conclusion) explainNamespaces(outcomes []Outcome) {
 			continue
 		}
 		o.Reason = say.Of(namespaceStays)
+		spec := slices.Clone(k.state.graph.Snapshot().Facts.Namespaces[o.Object.UID].Finalizers)
+		if others := slices.DeleteFunc(spec, func(f string) bool { return f == namespaceFinalizer }); len(others) > 0 {
+			o.Reason = say.Of(specHolds, strings.Join(others, ", "))
+		}
 		if o.WaitingFor = left[o.Object.Name]; len(o.WaitingFor) > 0 {
 			slices.SortFunc(o.WaitingFor, graph.Identity.Compare)
 			o.Reason = say.Of(contentsFirst) // WaitingFor is named after it
 		}
 	}
 }
+
+// namespaceFinalizer is the one in a namespace's spec that the namespace controller removes.
+const namespaceFinalizer = "kubernetes"
 
 func blockedBy(n int) say.Text {
 	if n == 1 {

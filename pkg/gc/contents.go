@@ -12,8 +12,8 @@ import (
 
 // Concerned returns the nodes that the deletion of the targets concerns: what
 // depends on them, what is in a namespace among these, the instances of a
-// CustomResourceDefinition, what depends on those, and so on. The server itself
-// deletes contents and instances. An owner in foreground deletion that waits
+// CustomResourceDefinition, the Endpoints of a Service, what depends on those, and so on. The server itself
+// deletes contents, instances and Endpoints. An owner in foreground deletion that waits
 // for nothing but these is concerned, too, for it can go then.
 func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
 	var roots []graph.Node
@@ -38,9 +38,30 @@ func withContents(g *graph.Graph, set graph.Set) graph.Set {
 	for before := -1; before < set.Len(); {
 		before = set.Len()
 		containers := slices.DeleteFunc(slices.Collect(set.All()), func(n graph.Node) bool { return !n.Resource().IsNamespace() && !n.Resource().IsCRD() })
-		set.AddAll(graph.Descendants(graph.Contents(g, containers...)...))
+		set.AddAll(graph.Descendants(append(graph.Contents(g, containers...), endpointsOf(g, set)...)...))
 	}
 	return set
+}
+
+// endpointsOf are the Endpoints of the Services of a set: those with their names (k8s.io/kubernetes/pkg/registry/core/service/storage, afterDelete).
+func endpointsOf(g *graph.Graph, set graph.Set) (all []graph.Node) {
+	services, core := map[[2]string]bool{}, func(n graph.Node, resource string) bool {
+		return n.Resource().Resource == resource && n.Resource().Group == ""
+	}
+	for n := range set.All() {
+		if !n.Virtual() && core(n, "services") {
+			services[[2]string{n.Namespace(), n.Name()}] = true
+		}
+	}
+	if len(services) == 0 {
+		return nil
+	}
+	for n := range g.Nodes() {
+		if !n.Virtual() && core(n, "endpoints") && services[[2]string{n.Namespace(), n.Name()}] {
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // namespacesOf returns the namespaces of objects of which the set has dependents

@@ -34,6 +34,7 @@ const (
 	orphansOutside say.Word = "its dependents outside namespace %s are not orphaned"
 	notOrphaned    say.Word = "its dependents are not orphaned yet"
 	namespaceStays say.Word = "the namespace controller has not ended it"
+	specHolds      say.Word = "spec.finalizers has some that the namespace controller does not remove: %s"
 	contentsFirst  say.Word = "its contents must be deleted first"
 	oneBlocks      say.Word = "a blocking dependent must be deleted first"
 	someBlock      say.Word = "%d blocking dependents must be deleted first"

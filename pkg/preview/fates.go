@@ -90,9 +90,12 @@ func addReasons(o *gc.Outcome, reasons []say.Text) {
 // keeps none of it. When it is not even sure that an owner remains, it is not sure that they do.
 func (p *Plan) follow() {
 	p.followers = map[types.UID]bool{}
-	going, unsure := make(map[types.UID]bool, len(p.Report.Outcomes)), map[types.UID]bool{}
+	going, unsure, left := make(map[types.UID]bool, len(p.Report.Outcomes)), map[types.UID]bool{}, map[types.UID]bool{}
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
+		if stays(o) {
+			left[o.Object.UID] = true
+		}
 		held := o.Object.BeingDeleted() && (o.Result == gc.Remaining || o.Result == gc.Unknown)
 		if o.Result == gc.Deleted || held && !o.Object.HasFinalizer(metav1.FinalizerOrphanDependents) {
 			going[o.Object.UID] = true
@@ -109,16 +112,60 @@ func (p *Plan) follow() {
 		changed = false
 		for i := range p.Report.Outcomes {
 			o := &p.Report.Outcomes[i]
-			owners := o.Object.OwnerReferences
-			stays := func(ref metav1.OwnerReference) bool { return !going[ref.UID] }
-			if o.Result != gc.Untouched || going[o.Object.UID] || len(owners) == 0 || slices.ContainsFunc(owners, stays) {
+			if !stays(o) || going[o.Object.UID] || len(o.Object.OwnerReferences) == 0 {
+				continue
+			}
+			owners, all := p.ending(&o.Object, going, left)
+			if !all {
 				continue
 			}
 			p.followers[o.Object.UID], going[o.Object.UID], changed = true, true, true
-			if i := slices.IndexFunc(owners, func(ref metav1.OwnerReference) bool { return unsure[ref.UID] }); i >= 0 {
-				unsure[o.Object.UID] = true
-				o.Result, o.Reason = gc.Unknown, say.Of(ifOwnerGoes, owners[i].Kind, owners[i].Name)
+			doubtful := func(ref graph.Reference) bool { return unsure[ref.UID] || !going[ref.UID] }
+			if i := slices.IndexFunc(owners, doubtful); i >= 0 || o.Result != gc.Untouched {
+				ref := owners[max(i, 0)]
+				unsure[o.Object.UID], o.Result, o.Reason = true, gc.Unknown, say.Of(ifOwnerGoes, ref.Kind, ref.Name)
+				if ref.State == graph.Dangling {
+					o.Undecided, o.Reason = true, say.Of(garbageThen, ref.Kind, ref.Name)
+				}
 			}
 		}
 	}
+}
+
+// stays reports whether an outcome is that the job leaves an object to its other owners, or to nobody.
+func stays(o *gc.Outcome) bool {
+	return o.Result == gc.Untouched || o.Result == gc.OwnerReferenceRemoved || o.Result == gc.Orphaned
+}
+
+// ending are the references that an object has by then, and whether all of their owners go, or are gone: besides those that are known to, what is
+// being deleted, does not exist, or has nothing but such owners itself.
+func (p *Plan) ending(o *graph.Object, going, left map[types.UID]bool) (owners []graph.Reference, all bool) {
+	n, ok := p.Graph.Node(o.UID)
+	if !ok || n.Virtual() {
+		return nil, false
+	}
+	owners = slices.DeleteFunc(n.Owners(), func(ref graph.Reference) bool {
+		return !slices.ContainsFunc(o.OwnerReferences, func(now metav1.OwnerReference) bool { return now.UID == ref.UID })
+	})
+	return owners, endAll(owners, going, left, map[types.UID]bool{})
+}
+
+// endAll reports whether there are owners, and none keeps its dependents, as those that are left do. met are others that were asked about.
+func endAll(owners []graph.Reference, going, left, met map[types.UID]bool) bool {
+	return len(owners) > 0 && !slices.ContainsFunc(owners, func(ref graph.Reference) bool {
+		keeps, asked := met[ref.UID]
+		switch {
+		case going[ref.UID] || ref.State == graph.Dangling || ref.State == graph.WaitingForDependentsDeletion:
+			return false
+		case ref.State != graph.Solid || left[ref.UID] || ref.Owner.Virtual():
+			return true
+		case ref.Owner.BeingDeleted():
+			return ref.Owner.OrphaningDependents()
+		case asked:
+			return keeps
+		}
+		met[ref.UID] = true // of a ring each keeps the next
+		met[ref.UID] = !endAll(ref.Owner.Owners(), going, left, met)
+		return met[ref.UID]
+	})
 }

@@ -45,7 +45,11 @@ func world(text string) *graph.Graph {
 				resource, name = of, rest
 			}
 		}
+		name, ending := strings.CutSuffix(name, "%")
 		o := graph.Object{Resource: resource, Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "1", Finalizers: fields[1:]}
+		if ending {
+			o.DeletionTimestamp = &metav1.Time{Time: now}
+		}
 		for _, owner := range strings.Fields(owners) {
 			name, blocks := strings.CutSuffix(owner, "!")
 			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
@@ -101,6 +105,20 @@ func TestOutcomes(t *testing.T) {
 			"a " + foreign + "\nkeeper\nb < a keeper", metav1.DeletePropagationBackground, true,
 			"a Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known\n" +
 				"b Untouched: its owner ConfigMap/a still exists",
+		},
+		"which is going, too": {
+			"a\nc% " + foreign + "\nd < a c\ne < a d", metav1.DeletePropagationBackground, true,
+			"a Deleted: \nd Unknown: deleted if its owner ConfigMap/c is\ne Unknown: deleted if its owner ConfigMap/d is",
+		},
+		"which goes with one that is": {
+			"a\nc% " + foreign + "\nb < c\nd < a b", metav1.DeletePropagationBackground, true, "a Deleted: \nd Unknown: deleted if its owner ConfigMap/b is",
+		},
+		"a ring that nothing keeps but itself": {
+			"a\nb < c\nc < b\nd < a b", metav1.DeletePropagationBackground, true, "a Deleted: \nd OwnerReferenceRemoved: kept by ConfigMap/b",
+		},
+		"a dependent whose other owner does not exist": {
+			"a\nb < a gone\nc < b", metav1.DeletePropagationOrphan, true,
+			"a Deleted: \nb Unknown: it is garbage then: its other owner ConfigMap/gone does not exist, and the garbage collector deletes it\nc Unknown: deleted if its owner ConfigMap/b is",
 		},
 		"dependents": {"a\nb < a\nc < b", metav1.DeletePropagationOrphan, false, "a Deleted: \nb Orphaned: \nc Untouched: its owner ConfigMap/b still exists"},
 	} {

@@ -298,7 +298,7 @@ func Again(ctx context.Context, first *Plan, j *Job, w World) (*Plan, error) {
 		switch was := before[o.Object.UID]; {
 		case o.Result == gc.Deleted && (was == nil || was.Result != gc.Deleted):
 			p.Expected[o.Object.UID] = true
-		case o.Result == gc.Untouched && was != nil && was.Result == gc.Unknown && first.followers[o.Object.UID] && p.followers[o.Object.UID]:
+		case stays(o) && was != nil && was.Result == gc.Unknown && first.followers[o.Object.UID] && p.followers[o.Object.UID]:
 			o.Result, o.Reason = was.Result, was.Reason // whoever frees its owner takes it along
 		}
 	}

@@ -101,6 +101,9 @@ func (x *fates) comesBack(o *graph.Object) Maker {
 	return cmp.Or(x.systemMakes(o), x.kubeletMakes(o), x.controllerMakes(o))
 }
 
+// ofSelector is who makes what has the addresses of the pods of a Service.
+var ofSelector = Maker{"recreated for its Service if that has a selector", false}
+
 // systemMakes knows what every namespace, and namespace default, has.
 func (x *fates) systemMakes(o *graph.Object) Maker {
 	gr := o.Resource.GroupResource()
@@ -112,7 +115,7 @@ func (x *fates) systemMakes(o *graph.Object) Maker {
 		(gr == serviceResource || gr == endpointsResource || gr.Resource == "endpointslices"):
 		return Maker{"recreated by kube-apiserver", true}
 	case gr == endpointsResource && x.view.isLive(location{serviceResource, o.Namespace, o.Name}):
-		return Maker{"recreated for its Service if that has a selector", false}
+		return ofSelector
 	}
 	return Maker{}
 }
@@ -170,10 +173,12 @@ func (x *fates) controllerMakes(o *graph.Object) Maker {
 	switch {
 	case x.replacedBefore(o, owner):
 		return Maker{}
+	case owner == (schema.GroupKind{Kind: "Service"}):
+		return ofSelector
 	case Replaces(owner, o.Resource.GroupVersionKind().GroupKind()):
 		return Maker{"recreated by its controller " + name, true}
 	case owner == (schema.GroupKind{Group: "batch", Kind: "CronJob"}):
-		return Maker{"its controller " + name + " creates another when it is due", true}
+		return Maker{"its controller " + name + " creates another when it is due, unless it is suspended", false}
 	}
 	return Maker{"might be recreated by its controller " + name, false}
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -294,8 +295,19 @@ func (f *Finder) ofJob(pod graph.Node, fresh []graph.Node) ([]graph.Node, error)
 	return nil, nil
 }
 
+// finishes reports whether a condition of a Job says that it is finished, or about to be (pkg/controller/job, finishJob).
+func finishes(condition any) bool {
+	c, _ := condition.(map[string]any)
+	ends := []any{string(batchv1.JobComplete), string(batchv1.JobFailed), string(batchv1.JobSuccessCriteriaMet), string(batchv1.JobFailureTarget)}
+	return c["status"] == "True" && slices.Contains(ends, c["type"])
+}
+
 // MayFail reports whether a Job may fail when so many of its pods are deleted.
 func MayFail(job *unstructured.Unstructured, gone int64) bool {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	if slices.ContainsFunc(conditions, finishes) {
+		return false
+	}
 	limit, limited, _ := unstructured.NestedInt64(job.Object, "spec", "backoffLimit")
 	failed, _, _ := unstructured.NestedInt64(job.Object, "status", "failed")
 	_, rules, _ := unstructured.NestedMap(job.Object, "spec", "podFailurePolicy")
