@@ -29,11 +29,11 @@ func (p *Plan) First(s *foresight.Sight) []graph.Identity {
 
 // WhyNotFirst says why nothing had better be deleted before the tool begins, although something gets stuck.
 func (p *Plan) WhyNotFirst(s *foresight.Sight) say.Text {
-	if hook := p.Hook(); hook != nil {
-		return say.Of(notBeforeHook, hook.Item.Identity())
-	}
-	if s == nil {
+	switch hook := p.Hook(); {
+	case s == nil || hook != nil && hook.Cause == HookUnsure:
 		return say.Of(noEarlier)
+	case hook != nil:
+		return say.Of(notBeforeHook, hook.Item.Identity())
 	}
 	certain, ofKubernetes := p.certain(s), say.Text{}
 	for _, id := range s.Saved(func(id graph.Identity) (graph.Identity, bool) { return p.maker(id, certain), true }) {
