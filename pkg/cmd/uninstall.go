@@ -140,7 +140,7 @@ func (o *uninstallOptions) next(u *render.Uninstall) string {
 		return ""
 	case len(u.First(u.Sight)) > 0 && o.files == nil:
 		return o.again(ofThisRun, "--prepare")
-	case u.Sticks():
+	case u.Sticks(), u.Spoils() != nil:
 		steps = append(steps, u.WhyNotFirst(u.Sight).String())
 		if hook := u.Hook(); hook != nil && hook.Cause == uninstall.HookRuns && u.Tool == "helm" {
 			steps = append(steps, shell.Command([]string{"helm", "get", "hooks", u.Name, "-n", u.Namespace}))

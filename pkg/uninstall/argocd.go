@@ -75,7 +75,7 @@ func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	if remote {
 		p.doubtAll(say.Of(onlyIfHere, evidence.Nested(o, "spec", "destination", "name")+evidence.Nested(o, "spec", "destination", "server")))
 	}
-	if slices.ContainsFunc(p.Open, func(open Open) bool { return open.Cause == Unconfirmed }) {
+	if p.first(Unconfirmed) != nil {
 		p.doubtAll(say.Of(notConfirmed))
 	}
 	if namespace != n.Namespace() && !certain {

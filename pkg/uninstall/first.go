@@ -50,7 +50,11 @@ func (p *Plan) WhyNotFirst(s *foresight.Sight) say.Text {
 	if !ofKubernetes.IsZero() {
 		return ofKubernetes
 	}
-	if len(s.Unread) > 0 || len(p.graph.Snapshot().Unlisted()) > 0 {
+	if spoilt := p.Spoils(); spoilt != nil {
+		return say.Of(isToStay, spoilt.Item.Identity())
+	}
+	unlisted := p.graph.Snapshot().Unlisted()
+	if len(unlisted) == 0 && len(s.Unread) > 0 || slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return u.Reason == graph.Forbidden }) {
 		return say.Of(notAllRead)
 	}
 	return say.Of(noEarlier)

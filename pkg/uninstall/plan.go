@@ -287,16 +287,18 @@ func (p *Plan) Stop() {
 }
 
 // Stopped reports whether the tool's controller does not work.
-func (p *Plan) Stopped() bool {
-	return slices.ContainsFunc(p.Open, func(o Open) bool { return o.Cause == NoController })
-}
+func (p *Plan) Stopped() bool { return p.first(NoController) != nil }
+
+// Spoils is the first object that is to stay and goes, nil if there is none.
+func (p *Plan) Spoils() *Open { return p.first(Wanted) }
 
 // Hook is the first that runs a program before the deletion, nil if there is none: it may bring about what else would not happen.
-func (p *Plan) Hook() *Open {
-	for i := range p.Open {
-		if cause := p.Open[i].Cause; cause == HookRuns || cause == HookRunsNested || cause == HookUnsure {
-			return &p.Open[i]
-		}
+func (p *Plan) Hook() *Open { return p.first(HookRuns, HookRunsNested, HookUnsure) }
+
+// first is the first that is open for one of some causes, nil for none.
+func (p *Plan) first(causes ...Cause) *Open {
+	if i := slices.IndexFunc(p.Open, func(o Open) bool { return slices.Contains(causes, o.Cause) }); i >= 0 {
+		return &p.Open[i]
 	}
 	return nil
 }

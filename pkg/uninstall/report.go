@@ -83,7 +83,7 @@ func (r *Report) foreseen(w *World) {
 	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
 	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.delivers(r.Deliverer()) })
 	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
-	r.Fails = slices.ContainsFunc(p.Open, func(o Open) bool { return o.Cause == Wanted }) || s.Sticks(false) || s.CertainlyBreaks()
+	r.Fails = p.Spoils() != nil || s.Sticks(false) || s.CertainlyBreaks()
 }
 
 // alike reports whether two identities have one name.
