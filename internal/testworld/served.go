@@ -24,6 +24,7 @@ v1                                      ReplicationController            replica
 v1                                      ResourceQuota                    resourcequotas                    namespaced
 node.k8s.io/v1                          RuntimeClass                     runtimeclasses                    cluster
 apps/v1                                 Deployment                       deployments                       namespaced
+apps/v1                                 DaemonSet                        daemonsets                        namespaced
 apps/v1                                 StatefulSet                      statefulsets                      namespaced
 apps/v1                                 ReplicaSet                       replicasets                       namespaced
 rbac.authorization.k8s.io/v1            ClusterRole                      clusterroles                      cluster

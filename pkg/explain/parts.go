@@ -28,10 +28,10 @@ func PartsOf(objects []graph.Object) graph.Parts {
 			return nil
 		case o.Resource.IsNamespace():
 			parts = parts.With(graph.Part{Namespace: o.Name})
+		case o.BeingDeleted() && !graph.BuiltinGroup(o.Resource.Group): // whether its type can be listed, and who has written to others of it
+			parts = parts.With(graph.Part{Resource: o.Resource.GroupResource()})
 		case o.Namespace != "":
 			parts = parts.With(graph.Part{Resource: o.Resource.GroupResource(), Namespace: o.Namespace})
-		case o.BeingDeleted() && !graph.BuiltinGroup(o.Resource.Group): // whether its type can be listed
-			parts = parts.With(graph.Part{Resource: o.Resource.GroupResource()})
 		}
 	}
 	return parts

@@ -48,6 +48,11 @@ func (f *Finder) haltOf(d graph.Node) *Failure {
 		}
 		return nil
 	}
+	for _, l := range f.inventory().workloads {
+		if st := f.StateOf(l); l.uid == d.UID() && st.Liveness == Dead && len(st.Evidence) > 0 {
+			return halt(st.Because, st.Evidence[0])
+		}
+	}
 	if d.Resource().GroupResource() != jobs.GroupResource() {
 		for _, failure := range (&statusOf{full: full}).failures(d, d.CreationTimestamp().Time) {
 			if !failure.weak {

@@ -4,10 +4,12 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -212,10 +214,13 @@ func (f *Finder) eventsAbout(n graph.Node) []unstructured.Unstructured {
 // cleaning are kinds of what is made for a clean-up, like Hive's ClusterDeprovision.
 var cleaning = pattern.New(`(?i)deprovision|clean|delet|destroy|teardown|uninstall`)
 
-// dependents returns a few of the direct dependents of an object that may be made for its clean-up: Jobs and pods, and kinds of its own API.
+// cleaners are types of Kubernetes of which objects are made for that.
+var cleaners = []schema.GroupVersionResource{jobs, daemonSets}
+
+// dependents returns a few of the direct dependents of an object that may be made for its clean-up.
 func (f *Finder) dependents(n graph.Node) []graph.Node {
 	its := func(r *graph.Resource) bool {
-		return r.IsPod() || r.GroupResource() == jobs.GroupResource() || r.Group == n.Resource().Group && cleaning().MatchString(r.Kind)
+		return r.IsPod() || slices.Contains(cleaners, r.GroupVersionResource) || r.Group == n.Resource().Group && cleaning().MatchString(r.Kind)
 	}
 	var few []graph.Node
 	for _, r := range f.evidence.Types() {

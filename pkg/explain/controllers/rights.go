@@ -298,6 +298,11 @@ func (r *rights) knows(a Account, resource schema.GroupResource, groups []schema
 	})
 }
 
+// inGroup reports whether a rule lets the account do something with objects of a group, or nothing is known of its rules.
+func (r *rights) inGroup(a Account, group string) bool {
+	return len(r.unread) > 0 || slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool { return evidence.Lists(g.APIGroups, group) })
+}
+
 // lost reports whether the account may have lost a right in the namespace, by what is left of it; of a role that is gone what it gave is
 // not known.
 func (r *rights) lost(a Account, namespace string, goneToo bool) bool {

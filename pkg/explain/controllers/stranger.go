@@ -34,14 +34,15 @@ func (f *Finder) isAnother(n graph.Node, s *Search, c *Candidate) bool {
 }
 
 // bound reports whether a candidate is the controller of an object in a namespace even if it may not change that. What is called after its
-// image alone may be of another product, and so may what has lost a role that is gone, and is called so.
+// image alone may be of another product, and so may what has lost a role that is gone, and is called so; what has rights to another group of
+// the product alone may be a later version, which has no such objects.
 func (f *Finder) bound(s *Search, k *Contender, namespace string) bool {
 	switch {
 	case !k.strong:
 		return false
 	case k.knows, slices.Contains(s.inPlace, k.ID()):
 		return true
-	case k.foreign:
+	case k.foreign, s.own && !f.rights().inGroup(k.Account(), s.resource.Group):
 		return f.rights().lost(k.Account(), namespace, !k.isFound())
 	}
 	return slices.ContainsFunc(s.Setters, func(setter string) bool { return setter == k.name || strings.HasPrefix(k.name, setter+"-") })
