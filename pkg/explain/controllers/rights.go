@@ -298,9 +298,13 @@ func (r *rights) knows(a Account, resource schema.GroupResource, groups []schema
 	})
 }
 
-// inGroup reports whether a rule lets the account do something with objects of a group, or nothing is known of its rules.
-func (r *rights) inGroup(a Account, group string) bool {
-	return len(r.unread) > 0 || slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool { return evidence.Lists(g.APIGroups, group) })
+// beside reports whether rules let the account do something with objects of another group of a product, and nothing with any of this one.
+func (r *rights) beside(a Account, group string) bool {
+	in := func(is func(string) bool) bool {
+		return slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool { return slices.ContainsFunc(g.APIGroups, is) })
+	}
+	return len(r.unread) == 0 && in(func(other string) bool { return related(other, group) }) &&
+		!in(func(other string) bool { return other == group || other == "*" })
 }
 
 // lost reports whether the account may have lost a right in the namespace, by what is left of it; of a role that is gone what it gave is

@@ -42,7 +42,7 @@ func (f *Finder) bound(s *Search, k *Contender, namespace string) bool {
 		return false
 	case k.knows, slices.Contains(s.inPlace, k.ID()):
 		return true
-	case k.foreign, s.own && !f.rights().inGroup(k.Account(), s.resource.Group):
+	case k.foreign, f.rights().beside(k.Account(), s.resource.Group):
 		return f.rights().lost(k.Account(), namespace, !k.isFound())
 	}
 	return slices.ContainsFunc(s.Setters, func(setter string) bool { return setter == k.name || strings.HasPrefix(k.name, setter+"-") })
