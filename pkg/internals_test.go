@@ -40,7 +40,11 @@ func TestInternals(t *testing.T) {
 			t.Fatal(err)
 		}
 		size, most := len(strings.Fields(string(text))), mostDesign
-		if filepath.Base(page) != "design.md" {
+		switch filepath.Base(page) {
+		case "design.md":
+		case "first-screens.md": // a table that a test writes
+			most = size
+		default:
 			all, most = all+size, mostInternal
 		}
 		if size > most {

@@ -66,7 +66,7 @@ var remedyCases = []struct{ name, cluster, id, want string }{
 	{"a dependent that another owner keeps, and that may not be changed", alive + policy + owner + deniedUpdate + `
 ConfigMap/s/live
 ConfigMap/s/b owners=ConfigMap/a!,ConfigMap/live`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector cannot remove its reference to ConfigMap/s/a, and retries ever more rarely, up to 17 minutes apart
+		`ConfigMap/s/b: the garbage collector cannot remove its reference to ConfigMap/s/a (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.ownerReferences[1]: ConfigMap/live, which exists, so the garbage collector keeps the dependent
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 [safe] REMOVE: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, because ConfigMap/live owns it as well, and its reference to the owner dangles until it can be changed
@@ -74,7 +74,7 @@ a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 
 `},
 	{"a dependent that may not be deleted", alive + policy + owner + deniedDelete + `
 ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector cannot delete it, and retries ever more rarely, up to 17 minutes apart
+		`ConfigMap/s/b: the garbage collector cannot delete it (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 [safe] REMOVE: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
@@ -87,7 +87,7 @@ a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding
 	{"a dependent that may neither be deleted nor changed, of an owner that may not be deleted again", alive + policy + owner + deniedDelete + deniedUpdate +
 		strings.Replace(deniedDelete, "/b ", "/a ", 1) + `
 ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector cannot delete it, and retries ever more rarely, up to 17 minutes apart
+		`ConfigMap/s/b: the garbage collector cannot delete it (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 [safe] REMOVE: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
@@ -101,7 +101,7 @@ a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding
 Pod/s/a deleted=60 grace=600 finalizers=foregroundDeletion {"spec":{"nodeName":"n"}}
 ConfigMap/s/b owners=Pod/a!
 ConfigMap/s/c owners=Pod/a!`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector cannot delete it, and retries ever more rarely, up to 17 minutes apart
+		`ConfigMap/s/b: the garbage collector cannot delete it (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ConfigMap/s/c metadata.deletionTimestamp: not set
@@ -146,7 +146,7 @@ ConfigMap/s/a metadata.finalizers: foregroundDeletion
 	{"one dependent that may not be released", alive + policy + deniedUpdate + `
 ConfigMap/s/a deleted=60 finalizers=orphan
 ConfigMap/s/b owners=ConfigMap/a`, "gc-orphan-pending",
-		`ConfigMap/s/a: 1 dependent still references it, but the references cannot be removed: to delete it in another way now would delete the dependents that have no other owner
+		`ConfigMap/s/a: 1 dependent still references it, but the references cannot be removed: to delete it in another way now would delete the dependents that have no other owner (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no)
 ConfigMap/s/a metadata.finalizers: orphan
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 [safe] REMOVE: remove the reference now, once nothing rejects that any more; the garbage collector retries within 17 minutes
@@ -182,7 +182,7 @@ APIService/v1.m.example.com {"spec":{"service":{"name":"svc","namespace":"s"}},"
 Service/s/svc {"spec":{"selector":{"app":"svc"}}}
 Deployment/s/svc {"spec":{"replicas":0,"selector":{"matchLabels":{"app":"svc"}},"template":{"metadata":{"labels":{"app":"svc"}},"spec":{"containers":[{"name":"c"}]}}}}
 Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionDiscoveryFailure","status":"True","reason":"DiscoveryFailed","message":"m"}]}}`, "ns-discovery",
-		`APIService/v1.m.example.com: the API of this APIService does not respond, so no namespace deletion can finish; it cannot be repaired in place: its namespace s is being deleted, and nothing can be created there
+		`APIService/v1.m.example.com: the API of this APIService does not respond, so no namespace deletion can finish (MissingEndpoints: none); it cannot be repaired in place: its namespace s is being deleted, and nothing can be created there
 APIService/v1.m.example.com status.conditions[Available]: False (MissingEndpoints): none
 Service/s/svc : exists, with 0 ready endpoints
 Namespace/s : is being deleted, so nothing can be created in it

@@ -132,9 +132,11 @@ type Controller struct {
 // Cause is something that blocks objects.
 type Cause struct {
 	Kind
-	Object     graph.Identity
-	Verdict    Verdict
-	Summary    say.Text
+	Object  graph.Identity
+	Verdict Verdict
+	Summary say.Text
+	// Decides is the part of the Summary that decides, zero for all of it.
+	Decides    say.Text
 	Evidence   []Evidence
 	Controller *Controller
 	// Driver is the name of the CSI driver whose controller that is, empty for others.

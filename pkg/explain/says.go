@@ -72,7 +72,7 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 		w.tell(c, shown(f.Evidence))
 	}
 	if first || f.Grows || f.Worst && f.Verdict.Gravity() > c.Verdict.Gravity() {
-		c.Verdict, c.Until, c.Summary = f.Verdict, f.Until, f.Summary
+		c.Verdict, c.Until, c.Summary, c.Decides = f.Verdict, f.Until, f.Said(), f.Decides
 	}
 	for i := range f.Ways {
 		way := &f.Ways[i]

@@ -165,10 +165,7 @@ func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
 		summary = objectName(c.Object) + ": " + summary
 	}
 	before := a.wrapped + len(endangered(c)) // lines before the next step
-	if !c.Until.IsZero() {
-		before++
-	}
-	a.reason(a.identified(summary, c), max(nextStep-1-before, 2))
+	a.reason(a.identified(summary, c), worded(c.Decides), max(nextStep-1-before, 2))
 	a.rest(c, report)
 	if c.Verdict == explain.Stuck {
 		a.later(true, report)
@@ -214,9 +211,6 @@ func (a *StuckAnswer) identified(text string, c *explain.Cause) string {
 // rest is what follows on what a cause is.
 func (a *StuckAnswer) rest(c *explain.Cause, report *explain.Report) {
 	chain, held := chainOf(c, report)
-	if !c.Until.IsZero() {
-		a.part("Until", bold, c.Until.UTC().Format(time.RFC3339))
-	}
 	if a.Wide {
 		a.facts(c)
 	}
@@ -224,6 +218,9 @@ func (a *StuckAnswer) rest(c *explain.Cause, report *explain.Report) {
 		a.part("! DATA", red, destroyedWith(&l))
 	}
 	a.ways(c, report)
+	if !c.Until.IsZero() {
+		a.part("Until", bold, c.Until.UTC().Format(time.RFC3339))
+	}
 	a.path(chain)
 	if len(held) > 1 {
 		a.part("Blocks", bold, names(held))
@@ -233,15 +230,27 @@ func (a *StuckAnswer) rest(c *explain.Cause, report *explain.Report) {
 // nextStep is how many lines an answer has at most before its next step. What a longer reason says in full, -o wide has.
 const nextStep = 5
 
-// reason writes what a cause is, in so many lines at most where a terminal is known.
-func (a *StuckAnswer) reason(text string, most int) {
+// reason writes what a cause is, in so many lines at most where a terminal is known. Then it has what decides, and leaves out
+// what is before that and after.
+func (a *StuckAnswer) reason(text, decides string, most int) {
 	indent := strings.Repeat(" ", margin)
-	lines := []string{printable(text)}
+	text, decides = printable(text), strings.TrimLeft(printable(decides), "; ")
+	lines := []string{text}
 	if a.Style.Width > 0 {
-		lines = wrap(lines[0], a.Style.Width, margin, indent)
+		lines = wrap(text, a.Style.Width, margin, indent)
 	}
-	if len(lines) > most && !a.Wide {
-		lines = append(lines[:most-1], wrap(lines[most-1], a.Style.Width-len(" ..."), 0, "")[0]+" ...")
+	before, after := text, ""
+	if decides != "" {
+		before, after, _ = strings.Cut(text, decides)
+	}
+	without := func(text string) string { return text[:max(strings.LastIndex(strings.TrimRight(text, " "), " "), 0)] }
+	for middle, end := "", ""; len(lines) > most && !a.Wide && before+after != ""; {
+		if after != "" {
+			after, end = without(after), " ..."
+		} else {
+			before, middle = without(before), " ... "
+		}
+		lines = wrap(strings.TrimSpace(before+middle+decides+after+end), a.Style.Width, margin, indent)
 	}
 	fmt.Fprintln(a.out, indent+strings.Join(lines, "\n"))
 }

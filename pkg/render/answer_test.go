@@ -3,6 +3,9 @@
 package render_test
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,9 +21,10 @@ import (
 )
 
 // An answer about one object with one cause fits a screen of 80 by 24. The next step is among its first lines, it has no
-// command that is dangerous, and it ends with where more is. Each cause of many is told so, too.
+// command that is dangerous, and it ends with where more is. Each cause of many is told so, too. A page has how many of each
+// kind there are, and on how many what decides is shown, and what the program offers to do is the next step.
 func TestAnswersFitAScreen(t *testing.T) {
-	answers, longest := 0, 0
+	kinds, all := map[string]*screens{}, &screens{}
 	explaintest.EachScenario(t, 1, func(t *testing.T, given string) {
 		w := explaintest.Parse(t, given)
 		report := w.Report(t, w.Graph(), true)
@@ -31,7 +35,6 @@ func TestAnswersFitAScreen(t *testing.T) {
 				one.Objects, one.Causes, number = report.Objects[at:at+1], report.Causes[i:i+1], 0
 			}
 			lines := answer(t, &one, number)
-			answers, longest = answers+1, max(longest, len(lines))
 			next := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Next") })
 			offers := slices.ContainsFunc(c.Remedies, func(r explain.Remedy) bool { return r.Risk != explain.Dangerous })
 			switch text := strings.Join(lines, "\n"); {
@@ -42,6 +45,13 @@ func TestAnswersFitAScreen(t *testing.T) {
 			case !strings.HasPrefix(lines[len(lines)-1], "More"):
 				t.Errorf("ends otherwise:\n%s", text)
 			}
+			if kinds[c.ID] == nil {
+				kinds[c.ID] = &screens{}
+			}
+			kinds[c.ID].add(c, lines, next)
+			if !all.add(c, lines, next) {
+				t.Errorf("what decides is not shown: %s\n%s", cmp.Or(c.Decides.String(), c.Summary.String()), strings.Join(lines, "\n"))
+			}
 			for _, r := range c.Remedies {
 				if r.Risk == explain.Dangerous && r.Command != "" && strings.Contains(strings.Join(lines, "\n"), r.Command) {
 					t.Errorf("shows %s", r.Command)
@@ -49,10 +59,64 @@ func TestAnswersFitAScreen(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d answers, the longest of %d lines", answers, longest)
-	if answers < 300 {
-		t.Errorf("only %d answers", answers)
+	if all.answers < 300 {
+		t.Errorf("only %d answers", all.answers)
 	}
+	page := strings.Builder{}
+	page.WriteString(screensHead + all.row("all"))
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		page.WriteString(kinds[kind].row(kind))
+	}
+	golden(t, "../../../docs/internals/first-screens.md", page.String())
+}
+
+const screensHead = `# First screens
+
+Every cause in the scenarios of pkg/explain/testdata, answered on 80 columns. ` + "`TestAnswersFitAScreen`" + ` writes this page.
+
+| kind | answers | most rows | row of Next, at most | with the deciding fact | Do it is Next | done as another way |
+|---|---|---|---|---|---|---|
+`
+
+// screens are the answers about causes of a kind: how many, the most lines, the last line on which a next step is, those that show what
+// decides, those that say how the program does something, those of them in which that is the next step, and those in which it is another way.
+type screens struct{ answers, rows, next, decided, offers, done, others int }
+
+// add counts an answer, and reports whether what decides is in it.
+func (s *screens) add(c *explain.Cause, lines []string, next int) bool {
+	one := strings.Join(strings.Fields(strings.Join(lines, " ")), "")
+	decides := c.Decides
+	if decides.IsZero() {
+		decides = c.Summary
+	}
+	text := decides.With(func(arg any) any {
+		if id, is := arg.(graph.Identity); is {
+			return strings.TrimSuffix(strings.ToLower(id.Resource.Kind)+"/"+id.Name+" -n "+id.Namespace, " -n ")
+		}
+		return arg
+	})
+	shown := strings.Contains(one, strings.Join(strings.Fields(strings.TrimLeft(text, "; ")), ""))
+	s.answers, s.rows, s.next = s.answers+1, max(s.rows, len(lines)), max(s.next, next+1)
+	if shown {
+		s.decided++
+	}
+	_, does, offers := strings.Cut(one, "Doitkubectlgcunstick")
+	switch {
+	case offers:
+		s.offers++
+		first := slices.IndexFunc(c.Remedies, func(r explain.Remedy) bool { return r.Risk != explain.Dangerous })
+		way := slices.IndexFunc(c.Ways(), func(way []*explain.Remedy) bool { return slices.Contains(way, &c.Remedies[first]) })
+		if strings.Contains(does, ":"+unstick.WayName(c.Ways()[way])) {
+			s.done++
+		}
+	case strings.Contains(one, "kubectlgcunstick"):
+		s.others++
+	}
+	return shown
+}
+
+func (s *screens) row(kind string) string {
+	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d of %d | %d |\n", kind, s.answers, s.rows, s.next, s.decided, s.done, s.offers, s.others)
 }
 
 // The age on the first line is written as kubectl prints ages.

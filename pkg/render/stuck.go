@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,10 +49,12 @@ type StuckLink struct {
 type StuckCause struct {
 	ID string `json:"id"`
 	// Rank is the number that --cause takes: the causes that are grave and block most come first.
-	Rank       int              `json:"rank"`
-	Object     ObjectReference  `json:"object"`
-	Verdict    string           `json:"verdict"`
-	Summary    string           `json:"summary"`
+	Rank    int             `json:"rank"`
+	Object  ObjectReference `json:"object"`
+	Verdict string          `json:"verdict"`
+	Summary string          `json:"summary"`
+	// Decides is the part of Summary that decides, empty for all of it.
+	Decides    string           `json:"decides,omitempty"`
 	Until      *metav1.Time     `json:"until,omitempty"`
 	Blocks     int              `json:"blocks"`
 	Evidence   []StuckEvidence  `json:"evidence"`
@@ -162,7 +165,7 @@ func newStuckObject(o explain.Explanation, causes map[*explain.Cause]StuckCause)
 
 func newStuckCause(c *explain.Cause, rank int) StuckCause {
 	cause := StuckCause{
-		ID: c.ID, Rank: rank, Object: NewObjectReference(c.Object), Verdict: string(c.Verdict), Summary: c.Summary.String(),
+		ID: c.ID, Rank: rank, Object: NewObjectReference(c.Object), Verdict: string(c.Verdict), Summary: c.Summary.String(), Decides: strings.TrimLeft(c.Decides.String(), "; "),
 		Blocks: c.Blocks, Evidence: newStuckEvidence(c.Evidence), Remedies: []StuckRemedy{},
 	}
 	if !c.Until.IsZero() {

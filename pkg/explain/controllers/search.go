@@ -314,6 +314,8 @@ type managers struct {
 	// Setters are those that set the finalizer, workers those that changed such an object after its deletion. Those that have changed
 	// others with the finalizer since then, which live, are in wrote alone.
 	Setters, workers []string
+	// SetAt is when one of the Setters last wrote what it set, zero where that is not known.
+	SetAt time.Time
 	// setOn and workedOn name the first object on which each of them did, and wrote is when he last changed one.
 	setOn, workedOn map[string]graph.Identity
 	wrote           map[string]time.Time
@@ -355,6 +357,9 @@ func (f *searcher) readManagers(finalizer string, sample []graph.Node) managers 
 		for _, entry := range full.GetManagedFields() {
 			if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), finalizer) {
 				s.Setters = append(s.Setters, entry.Manager)
+				if entry.Time != nil {
+					s.SetAt = evidence.Latest(s.SetAt, entry.Time.Time)
+				}
 				first(s.setOn, entry.Manager, n)
 			}
 			if isPerson(entry.Manager) || entry.Time == nil || !sample[0].BeingDeleted() || !entry.Time.After(since) {

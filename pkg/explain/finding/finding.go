@@ -8,6 +8,7 @@ package finding
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
@@ -27,6 +28,14 @@ type Fact struct {
 //
 //go:noinline
 func Field(n graph.Node, path, value string) Fact { return Fact{Fact: evidence.Field(n, path, value)} }
+
+// Text is what the fact says.
+func (f Fact) Text() say.Text {
+	if f.Says.IsZero() {
+		return say.Plain(f.Value)
+	}
+	return f.Says
+}
 
 // FieldSays is a fact about a field of an object, in words.
 //
@@ -81,8 +90,10 @@ type Cause struct {
 
 	Verdict Verdict
 	// Until is when a Progressing cause should have ended; it may be zero.
-	Until      time.Time
-	Summary    say.Text
+	Until   time.Time
+	Summary say.Text
+	// Decides is the fact that decides, for a Summary that says more or less than that. An answer has it however little room there is.
+	Decides    say.Text
 	Evidence   []Fact
 	Controller *Controller
 	// Driver is the name of the CSI driver whose controller that is, empty for others.
@@ -113,6 +124,14 @@ func (c *Cause) Put(way Way) {
 		return
 	}
 	c.Ways = append(c.Ways, way)
+}
+
+// Said is the Summary with what decides.
+func (c *Cause) Said() say.Text {
+	if c.Decides.IsZero() || strings.Contains(c.Summary.String(), c.Decides.String()) {
+		return c.Summary
+	}
+	return c.Summary.Splice(1, 1, say.Of(InParentheses, c.Decides))
 }
 
 // Fact is the cause as evidence of another.

@@ -2,6 +2,11 @@
 
 package finding
 
+import "github.com/kubectl-gc/kubectl-gc/internal/say"
+
+// InParentheses is what decides, after what it decides about.
+const InParentheses say.Word = " (%s)"
+
 // The kinds, with what each means.
 var (
 	FinAbsent             = kind("fin-absent", Controllers, "no controller in the cluster removes its finalizer")

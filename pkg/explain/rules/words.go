@@ -36,6 +36,7 @@ const (
 
 // What is said of kube-controller-manager where it has not acted.
 const (
+	LeaseIs           say.Word = "lease: %s"
 	ManagerDead       say.Word = "no garbage collector works: kube-controller-manager neither renews its lease nor acts"
 	ManagerUnproven   say.Word = "kube-controller-manager does not renew its lease; it is not known whether it works without one, because %s"
 	ManagerLate       say.Word = "kube-controller-manager has not acted for a while: one of its controllers might be disabled, might have missed the object, or might be backing off after an error, for up to 17 minutes"

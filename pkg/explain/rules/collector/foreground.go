@@ -244,7 +244,7 @@ func denied(f *rules.Facts, owner, d graph.Node) []finding.Blocker {
 		because, summary = say.Of(Might, ofOwner), say.Of(Might, ofDependent).And(YouCannot)
 	}
 	c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck), func(c *finding.Cause) {
-		c.At, c.Verdict, c.Summary = d.Identity(), by.Verdict, summary
+		c.At, c.Verdict, c.Summary, c.Decides = d.Identity(), by.Verdict, summary, write.Says(r.Refusal)
 		c.Evidence = []finding.Fact{e.fact(), {Fact: r.Fact()}}
 		c.Ways = e.free(f.Asker)
 	})

@@ -54,7 +54,7 @@ func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
 		return turn(f, n, finding.GcOrphanPending, say.Of(OrphanDependents))
 	}
 	c := &finding.Cause{
-		Kind: finding.GcOrphanPending, At: n.Identity(), Key: "denied", Verdict: by.Verdict, Summary: say.Of(OrphanFinalizer),
+		Kind: finding.GcOrphanPending, At: n.Identity(), Key: "denied", Verdict: by.Verdict, Summary: say.Of(OrphanFinalizer), Decides: write.Says(r.Refusal),
 		Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), {Fact: r.Fact()}},
 	}
 	if n.HasDependents() {

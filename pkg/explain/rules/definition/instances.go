@@ -89,7 +89,7 @@ func instancesRefused(f *rules.Facts, n graph.Node, gr schema.GroupResource, ins
 		if c := Unlisted(f, u); c != nil && u.GroupResource() == gr {
 			because := say.Of(InstancesUnlisted)
 			blockers = append(blockers, finding.Blocker{Symptom: finding.CrdConversion, Because: because, Cause: c}, finding.Blocker{Because: because, Cause: &finding.Cause{
-				Kind: finding.CrdConversion, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(DefinitionKept),
+				Kind: finding.CrdConversion, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(DefinitionKept), Decides: c.Decides,
 				Evidence: append([]finding.Fact{c.Fact()}, ending(f, n)...),
 				Ways:     nudge(n, say.Of(RetryNow).And(OnceListable)),
 			}})

@@ -84,7 +84,7 @@ func Unread(f *rules.Facts, resource schema.GroupVersionResource, message string
 func conversion(f *rules.Facts, resource schema.GroupResource, message string) *finding.Cause {
 	return f.Once(finding.ValConversionDead, resource.String(), func(c *finding.Cause) {
 		c.At, c.Verdict, c.Summary = evidence.Identity(evidence.CRDs, "", resource.String()), finding.Stuck, say.Of(ConversionFails)
-		c.Evidence = []finding.Fact{finding.At("the API server", "", message)}
+		c.Decides, c.Evidence = say.Plain(admission.Shortened(message)), []finding.Fact{finding.At("the API server", "", message)}
 		definition, err := f.Get(evidence.CRDs, "", resource.String())
 		if err != nil {
 			return
@@ -161,7 +161,7 @@ func undecodable(f *rules.Facts, resource schema.GroupVersionResource, message s
 			c.At.Resource.Kind = kind.Kind
 		}
 		c.Verdict, c.Summary = finding.Stuck, say.Of(NotDecodable, resource.GroupResource())
-		c.Evidence = []finding.Fact{finding.At("the API server", "", message)}
+		c.Decides, c.Evidence = say.Plain(admission.Shortened(message)), []finding.Fact{finding.At("the API server", "", message)}
 		unsafely := say.Of(WithUnsafe) // KEP-3926
 		if f.Server().DeletesUnreadable() {
 			unsafely = say.Of(UnlessUnsafe)

@@ -91,7 +91,8 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 	told(c, &p)
 	if p.Says != nil {
 		said := brief(p.Says.Message)
-		if c.Summary = c.Summary.And(Reports, said); strings.HasSuffix(said, "...") {
+		c.Decides = say.Plain(said)
+		if c.Summary = c.Summary.And(Reports, c.Decides); strings.HasSuffix(said, "...") {
 			first(c, finding.See(remedy.YAML(j.n.Identity()), ReadReport))
 		}
 	}
@@ -139,7 +140,8 @@ func (j *judgement) idles(c *finding.Cause, p *controllers.Progress, l *controll
 	}
 	switch {
 	case p.Pause != nil:
-		c.Summary = c.Summary.And(MightBePaused, p.Pause)
+		c.Decides = say.Of(MightBePaused, p.Pause)
+		c.Summary = c.Summary.Then(c.Decides)
 		c.Own, c.Ways = append(c.Own, finding.Facts(p.Pause.Fact())...), append(c.Ways, resume(p.Pause))
 	case p.Says == nil && j.about == "" && l != nil && !writes:
 		c.Ways = append(c.Ways, workload.Restart(l, say.Of(workload.RestartHung))...)
@@ -187,6 +189,7 @@ func told(c *finding.Cause, p *controllers.Progress) {
 // or else what the object's spec refers to. To recreate them comes first, where that is possible. It
 // reports whether there are any.
 func (j *judgement) lacks(full *unstructured.Unstructured, c *finding.Cause, message string) bool {
+	var missing say.Text
 	var lacks []controllers.Lack
 	if full != nil {
 		lacks = j.Finder.Lacks(j.n.Node, full)
@@ -199,12 +202,15 @@ func (j *judgement) lacks(full *unstructured.Unstructured, c *finding.Cause, mes
 		id, way := lack.Object, RecreateNeeded
 		c.Own, j.about = append(c.Own, finding.Facts(lack.Evidence)...), strings.TrimSpace(j.about+" "+id.String())
 		if full != nil {
-			c.Summary = c.Summary.And(NamesMissing, lack.Evidence.Path, id)
+			missing = missing.And(NamesMissing, lack.Evidence.Path, id)
 		}
 		if id.Namespace != "" && j.Ending(id.Namespace) {
 			way = ReferToAnother
 		}
 		c.Ways = slices.Insert(c.Ways, i, finding.Way{Effect: say.Of(way, id)})
+	}
+	if !missing.IsZero() {
+		c.Summary, c.Decides = c.Summary.Then(missing), missing
 	}
 	return len(lacks) > 0
 }
@@ -426,6 +432,9 @@ func (j *judgement) absent(a *controllers.Answer) *finding.Cause {
 	if a.Is == controllers.Manual {
 		c.Kind, c.Summary, c.Controller.Name = finding.FinManual, say.Of(SetByUser, s.Finalizer).Then(handles), say.Of(UserWhoSetIt, strings.Join(s.Setters, ", "))
 		c.Ways = []finding.Way{finding.See(setter, AskUser)}
+		if c.Decides = say.Of(SetWith, strings.Join(s.Setters, ", ")); !s.SetAt.IsZero() {
+			c.Decides = c.Decides.And(SetAgo, duration.HumanDuration(j.since(s.SetAt)))
+		}
 		return c
 	}
 	if operator := s.Operator(); operator != "" { // one that is gone leaves all its kinds behind

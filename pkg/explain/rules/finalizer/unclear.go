@@ -47,7 +47,7 @@ func (j *judgement) unclear(a *controllers.Answer) *finding.Cause {
 // outOfSight is a finalizer that no controller in the cluster removes, and whose controller
 // may run where it cannot be seen: what the object shows tells whether it does.
 func (j *judgement) outOfSight(c *finding.Cause, elsewhere string) *finding.Cause {
-	c.Summary = say.Of(MightRunOutside, j.s.Finalizer, elsewhere)
+	c.Summary, c.Decides = say.Of(MightRunOutside, j.s.Finalizer, elsewhere), say.Plain(elsewhere)
 	if version := j.Server().Version(); version != "" {
 		c.Own = append(c.Own, finding.At("the API server", "version", version))
 	}
@@ -105,7 +105,7 @@ func (j *judgement) tryCandidate(k *controllers.Contender) []finding.Way {
 func (j *judgement) unsure(a *controllers.Answer) *finding.Cause {
 	s := j.s
 	c := &finding.Cause{
-		Kind: finding.FinUnknown, Key: s.Finalizer + " " + a.Why.String(), Verdict: finding.Unknown, Summary: say.Of(StillHas, s.Finalizer, a.Why),
+		Kind: finding.FinUnknown, Key: s.Finalizer + " " + a.Why.String(), Verdict: finding.Unknown, Summary: say.Of(StillHas, s.Finalizer, a.Why), Decides: a.Why,
 		Evidence: finding.Facts(s.Looked), Own: j.writersUnknown(), Controller: j.actor(nil, controllers.Unsure),
 	}
 	for i := range a.Among[:min(len(a.Among), evidence.MaxShown)] {

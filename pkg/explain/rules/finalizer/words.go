@@ -76,6 +76,8 @@ const (
 	RunElsewhere         say.Word = "run %s in another namespace, with rights in all namespaces, until it has removed its finalizers; nothing can be installed in %s"
 	SetByUser            say.Word = "a user set the finalizer %s by hand or in a manifest, and no controller in the cluster removes it"
 	UserWhoSetIt         say.Word = "the user who set it: %s"
+	SetWith              say.Word = "set with %s"
+	SetAgo               say.Word = " %s ago"
 	NoController         say.Word = "no controller in the cluster removes the finalizer %s"
 	NoControllers        say.Word = "no controller in the cluster removes the finalizers %s"
 	AndMore              say.Word = " and %d more"

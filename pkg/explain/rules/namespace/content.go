@@ -118,7 +118,7 @@ func contentFailure(f *rules.Facts, refused write.Failing, untouched int) *findi
 	n := refused.Namespace
 	content, count := f.Untouched(n.Name()), evidence.Number(untouched, "object")
 	c := &finding.Cause{
-		Kind: finding.NsContentFailure, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(FailsNow, count),
+		Kind: finding.NsContentFailure, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(FailsNow, count), Decides: say.Plain(admission.Shortened(refused.Failure.Message)),
 		Evidence: finding.Facts(refused.Failure.Fact(n.Identity().String())),
 	}
 	for _, m := range content[:min(len(content), evidence.MaxShown)] {

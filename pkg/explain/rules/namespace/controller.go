@@ -85,7 +85,8 @@ func writesRefused(f *rules.Facts, n graph.Node) []finding.Blocker {
 // notBegun is the namespace controller of a controller manager that works as far as is known, and of which a namespace shows
 // no sign.
 func notBegun(f *rules.Facts) finding.Blocker {
-	c := f.Manager().Cause("late with namespaces", say.Of(NotStarted))
+	c := f.Manager().Cause("late with namespaces", say.Of(NotStarted).And(MightNotStart))
+	c.Decides = say.Of(NotStarted)
 	if f.Manager().Lease == evidence.LeaseUnread {
 		c.Summary = c.Summary.And(LeaseUnread)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -168,6 +169,7 @@ func unseen(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []fin
 		}
 	}
 	if len(told) > 0 {
+		c.Decides = c.Summary
 		c.Summary = c.Summary.And(ControllerSays, strings.Join(told, "; "))
 	}
 	return append(blockers, finding.Blocker{Symptom: finding.NsContent, Because: say.Of(MightWaitFor), Cause: c})
@@ -180,7 +182,7 @@ func versions(n graph.Node, full *unstructured.Unstructured) []finding.Blocker {
 		return nil
 	}
 	return []finding.Blocker{{Because: say.Of(CannotDiscover), Cause: &finding.Cause{
-		Kind: finding.NsGvParse, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(BadVersion),
+		Kind: finding.NsGvParse, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(BadVersion), Decides: say.Plain(failure.Message),
 		Evidence: finding.Facts(failure.Fact(n.Identity().String())),
 		Ways:     []finding.Way{finding.See(remedy.Get("apiservices -o wide"), RepairAPI)},
 	}}}
@@ -230,7 +232,7 @@ func unavailable(f *rules.Facts, api *unstructured.Unstructured, available evide
 		ways = []finding.Way{end}
 	}
 	return &finding.Cause{
-		Kind: finding.NsDiscovery, At: at, Key: api.GetName(), Shared: true, Verdict: finding.Unknown, Summary: say.Of(APISilent).Then(workload.Hopeless(s)),
+		Kind: finding.NsDiscovery, At: at, Key: api.GetName(), Shared: true, Verdict: finding.Unknown, Summary: say.Of(APISilent).Then(workload.Hopeless(s)), Decides: say.Plain(admission.Shortened(available.Said())),
 		Evidence: finding.Facts(append([]evidence.Fact{available.Fact(at.String())}, s.Evidence...)...),
 		Ways:     ways,
 	}

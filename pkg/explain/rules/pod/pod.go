@@ -181,6 +181,9 @@ func kubelet(f *rules.Facts, n graph.Node, full, machine *unstructured.Unstructu
 	if len(names) == 0 {
 		c.Evidence = append(c.Evidence, finding.Field(n, "status.containerStatuses", evidence.Number(ended, "ended container")))
 	}
+	if len(names) > 0 {
+		c.Decides = say.Of(IsRunning, names[0])
+	}
 	c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), finding.Fact{Fact: lease})
 	return []finding.Blocker{{Because: say.Of(WaitsForKubelet), Cause: c}}
 }

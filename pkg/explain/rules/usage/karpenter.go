@@ -57,7 +57,7 @@ func Karpenter(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		return nil, false
 	}
 	c := &finding.Cause{
-		Kind: finding.NodeKarpenter, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(NotEvictable, evidence.Number(len(blockers), "pod"), name),
+		Kind: finding.NodeKarpenter, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(NotEvictable, evidence.Number(len(blockers), "pod"), name), Decides: say.Of(BlockedBy, blockers[0].Source, blockers[0].Path, blockers[0].Text()),
 		Evidence:   append([]finding.Fact{n.Evidence()}, blockers[:min(len(blockers), evidence.MaxShown)]...),
 		Controller: &finding.Controller{Name: say.Plain("Karpenter"), Liveness: controllers.Unsure},
 		Ways:       []finding.Way{finding.See(remedy.Get("poddisruptionbudgets -A"), SeeBudgets), rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, MachineLeft))},

@@ -16,6 +16,7 @@ const (
 const (
 	MightWaitForPods say.Word = "might wait for its pods"
 	PodsEvicted      say.Word = "its pods must be evicted"
+	BlockedBy        say.Word = "%s: %s %s"
 	NotEvictable     say.Word = "%s on node %s cannot be evicted, so Karpenter does not terminate the machine yet"
 	NoDisruption     say.Word = "0, and it selects %s"
 	SeeBudgets       say.Word = "see the budgets: make the workloads of these pods healthy, or relax their budgets; the pods are then evicted"

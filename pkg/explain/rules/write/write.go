@@ -77,7 +77,7 @@ func (f refused) cause() *finding.Cause {
 		return f.invalid()
 	case answer.Refused: // by an admission plugin inside the API server
 		return f.met(&finding.Cause{
-			Kind: finding.AdmRefused, At: f.n.Identity(), Key: f.r.Message, Verdict: finding.Unknown, Summary: say.Of(ServerRejects, f.rejected()).And(AnswerToYou),
+			Kind: finding.AdmRefused, At: f.n.Identity(), Key: f.r.Message, Verdict: finding.Unknown, Summary: say.Of(ServerRejects, f.rejected()).And(AnswerToYou), Decides: Says(f.r.Refusal),
 			Evidence: finding.Facts(f.r.Fact()),
 		})
 	}
@@ -113,6 +113,11 @@ func (f refused) met(c *finding.Cause) *finding.Cause {
 		decided(c)
 	}
 	return c
+}
+
+// Says is what the API server answers.
+func Says(r answer.Refusal) say.Text {
+	return say.Plain(admission.Shortened(strings.TrimLeft(r.Message, ": ")))
 }
 
 // rejected is the write that is rejected.
@@ -154,10 +159,12 @@ func because(c *finding.Cause, r answer.Refusal) {
 	if reason == "" {
 		return
 	}
+	c.Decides = say.Plain(reason)
 	switch at, args := c.Summary.Find(Reason, OneReason); {
 	case at < 0:
 		c.Summary = c.Summary.Splice(1, 1, say.Of(Reason, reason))
 	case args[0] != reason:
+		c.Decides = say.Plain(min(reason, args[0].(string)))
 		c.Summary = c.Summary.Splice(at, at+1, say.Of(OneReason, min(reason, args[0].(string))))
 	}
 }
@@ -213,16 +220,20 @@ func (f refused) invalid() *finding.Cause {
 	switch {
 	case m == nil:
 		return f.noLongerValid()
-	case len(m.By) != 1:
-		return f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, say.Of(ChangesField, say.Of(SomeMutator), m.Cause.Field))
 	}
-	return f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, say.Of(ChangesField, "it", m.Cause.Field))
+	summary := say.Of(ChangesField, "it", m.Cause.Field)
+	if len(m.By) != 1 {
+		summary = say.Of(ChangesField, say.Of(SomeMutator), m.Cause.Field)
+	}
+	c := f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, summary)
+	c.Decides = say.Plain(admission.Shortened(m.Cause.Message))
+	return c
 }
 
 func (f refused) noLongerValid() *finding.Cause {
 	id := f.n.Identity()
 	c := &finding.Cause{
-		Kind: finding.ValSchemaTightened, At: id, Verdict: finding.Stuck, Summary: say.Of(InvalidNow), Evidence: finding.Facts(f.r.Fact()),
+		Kind: finding.ValSchemaTightened, At: id, Verdict: finding.Stuck, Summary: say.Of(InvalidNow), Decides: Says(f.r.Refusal), Evidence: finding.Facts(f.r.Fact()),
 		Ways: []finding.Way{finding.See(remedy.Look{Words: "edit", Of: id}, CorrectFields)},
 	}
 	for _, cause := range f.r.Causes[:min(len(f.r.Causes), evidence.MaxShown)] {
