@@ -18,7 +18,7 @@ func (g *globals) again(without []string, more ...string) string {
 }
 
 // wordsOf are the words of a command after the program's: its names, its arguments, and the flags that were set, in the order of the
-// user. The value of --token is left out: terminals and logs are read by others.
+// user. The value of --token, and of --server with a password, is left out: terminals and logs are read by others.
 func wordsOf(cmd *cobra.Command, args, without []string, more ...string) []string {
 	words := strings.Fields(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().CommandPath()))
 	var flags []string
@@ -45,8 +45,8 @@ func wordsOfFlag(f *pflag.Flag) (words []string) {
 	}
 	for _, value := range values {
 		switch {
-		case f.Name == "token":
-			words = append(words, "--token=...")
+		case f.Name == "token", f.Name == "server" && strings.Contains(value, "@"): // which has a password
+			words = append(words, "--"+f.Name+"=...")
 		case f.NoOptDefVal != "" && value == f.NoOptDefVal:
 			words = append(words, "--"+f.Name)
 		case f.NoOptDefVal == "" && f.Shorthand != "" && f.Shorthand != f.Name && value != "":

@@ -137,6 +137,9 @@ func newCheck(g *globals) *cobra.Command {
 			build, _ := debug.ReadBuildInfo() // nil without one
 			return render.SARIF(w, clientVersion(build).GitVersion, a.snapshot, a.report)
 		}},
+		format[*checkAnswer]{"junit", func(w io.Writer, _ render.Style, a *checkAnswer) error {
+			return render.JUnit(w, o.where, o.rules, a.snapshot, a.report)
+		}},
 		format[*checkAnswer]{"prometheus", func(w io.Writer, _ render.Style, a *checkAnswer) error {
 			return render.CheckMetrics(w, a.snapshot, a.report, a.now)
 		}},

@@ -75,6 +75,9 @@ func (d *deletionOptions) addDeletionFlags(cmd *cobra.Command) {
 		format[*deletionAnswer]{"wide", func(w io.Writer, style render.Style, a *deletionAnswer) error {
 			return writeDeletion(w, style, a, true)
 		}},
+		ticket(d.globals, func(w io.Writer, style render.Style, a *deletionAnswer) error {
+			return writeDeletion(w, style, a, true)
+		}, (*deletionAnswer).moments),
 		format[*deletionAnswer]{"name", func(w io.Writer, _ render.Style, a *deletionAnswer) error {
 			return render.DeletedNames(w, a.report.Outcomes)
 		}},
@@ -256,6 +259,14 @@ func (a *deletionAnswer) document() runtime.Object {
 		return a.preview.Plan.WithOutcome()
 	}
 	return render.NewDeletionReport(a.graph.Snapshot(), a.events, a.report)
+}
+
+// moments are the writes of a run, for a ticket.
+func (a *deletionAnswer) moments() (moments []render.Moment, undo string) {
+	for i := range a.events {
+		moments = append(moments, a.events[i].Moment())
+	}
+	return moments, ""
 }
 
 // picture draws a preview.

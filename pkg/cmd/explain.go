@@ -121,6 +121,9 @@ func newExplain(g *globals) *cobra.Command {
 		format[*look]{"wide", func(w io.Writer, style render.Style, l *look) error {
 			return o.writeText(w, l, o.answer(style, l, true))
 		}},
+		ticket(g, func(w io.Writer, style render.Style, l *look) error {
+			return o.writeText(w, l, o.answer(style, l, true))
+		}, func(l *look) ([]render.Moment, string) { return l.moments, "" }),
 		format[*look]{"name", func(w io.Writer, _ render.Style, l *look) error { return render.StuckNames(w, l.report) }},
 		format[*look]{"dot", func(w io.Writer, _ render.Style, l *look) error { return draw.DOT(w, o.picture(l)) }},
 		format[*look]{"prometheus", func(w io.Writer, _ render.Style, l *look) error {
@@ -157,14 +160,12 @@ func (o *explainOptions) validate() error {
 	switch name := o.output.name; {
 	case o.cause < 0:
 		return usageError{errors.New("--cause is a number from 1")}
-	case o.cause > 0 && name != "" && name != "wide":
+	case o.cause > 0 && !o.output.isText() && name != ticketFormat:
 		return usageError{errors.New("--cause does not go together with -o " + name)}
 	case o.watch && len(o.from) > 0:
 		return usageError{errors.New("--watch does not go together with --from: nothing happens in a file")}
-	case o.watch && (name == "dot" || name == "html"):
-		return usageError{fmt.Errorf("--watch does not go together with -o %s, which draws one picture", name)}
-	case o.watch && name == "prometheus":
-		return usageError{errors.New("--watch does not go together with -o prometheus, which is about one moment")}
+	case o.watch && (name == "dot" || name == "html" || name == "prometheus" || name == ticketFormat):
+		return usageError{fmt.Errorf("--watch does not go together with -o %s, which is about one moment", name)}
 	case name == "prometheus" && (o.given() || !o.allNamespaces):
 		return usageError{errors.New("-o prometheus is about the whole cluster: it goes with -A alone")}
 	}
@@ -184,6 +185,9 @@ func (o *explainOptions) run(ctx context.Context) error {
 	}
 	if err := o.nothingToExplain(ctx, l); err != nil {
 		return errors.Join(err, o.finish(l.session, l.snapshot))
+	}
+	if o.output.name == ticketFormat {
+		l.moments = timeline(ctx, l)
 	}
 	if err := o.print(l); err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
 // look is one explanation, with what it was made from.
@@ -35,6 +36,8 @@ type look struct {
 	failed error
 	// unresolved are the messages of the latter.
 	unresolved []string
+	// moments are the past of the objects, where a ticket is to tell it.
+	moments []render.Moment
 }
 
 // look reads the cluster and explains what was asked for: parts of the cluster as long as an

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,8 +74,24 @@ func (o *output[A]) own() *format[A] {
 	return &o.formats[i]
 }
 
+// ticketFormat is the name of the format for tickets.
+const ticketFormat = "markdown"
+
+// ticket is the format of an answer for a ticket: how it is written with everything, what happened before, and what takes it back.
+func ticket[A any](g *globals, wide func(w io.Writer, style render.Style, answer A) error, about func(A) (moments []render.Moment, undo string)) format[A] {
+	return format[A]{ticketFormat, func(w io.Writer, _ render.Style, a A) error {
+		var text strings.Builder
+		if err := wide(&text, render.Style{}, a); err != nil {
+			return err
+		}
+		t := render.Ticket{Asked: g.again(nil), When: time.Now(), Where: g.where, Answer: text.String()}
+		t.Timeline, t.Undo = about(a)
+		return t.Write(w)
+	}}
+}
+
 // otherFormats are formats that some command here, or kubectl, has, and others do not.
-var otherFormats = []string{"name", "wide", "dot", "svg", "html", "mermaid", "graphml", "sarif", "prometheus", columnsFormat, columnsFileFormat}
+var otherFormats = []string{"name", "wide", "dot", "svg", "html", "mermaid", "graphml", "sarif", "junit", "markdown", "prometheus", columnsFormat, columnsFileFormat}
 
 // isText reports whether the answer is for a person.
 func (o *output[A]) isText() bool { return o.name == "" || o.name == "wide" }

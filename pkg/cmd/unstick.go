@@ -55,7 +55,8 @@ type unstickAnswer struct {
 	// report is that of a run, nil for a plan, and outcome what that has come to.
 	report  *unstick.Report
 	outcome *unstick.Outcome
-	backup  string
+	// backup is the directory of the journal, and undo the command that takes back what was done; empty for none.
+	backup, undo string
 }
 
 const unstickLong = `Free objects whose deletion is stuck: explain them, choose for each cause the
@@ -128,6 +129,9 @@ func newUnstick(g *globals) *cobra.Command {
 		format[*unstickAnswer]{"wide", func(w io.Writer, style render.Style, a *unstickAnswer) error {
 			return o.write(w, a, &render.UnstickText{Style: style, Wide: true})
 		}},
+		ticket(g, func(w io.Writer, style render.Style, a *unstickAnswer) error {
+			return o.write(w, a, &render.UnstickText{Style: style, Wide: true})
+		}, (*unstickAnswer).moments),
 		format[*unstickAnswer]{"name", func(w io.Writer, _ render.Style, a *unstickAnswer) error { return a.names(w) }},
 	)
 	o.answers.addFlags(g, cmd)
@@ -335,11 +339,14 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 	outcome := o.followers.Outcome(report)
 	if len(report.Records) > 0 || err == nil {
 		a := &unstickAnswer{where: o.where, look: report.Last, plan: report.Plan, report: report, outcome: outcome, backup: backup}
+		if backup != "" && o.undoable(ctx, backup) {
+			a.undo = fmt.Sprintf("%s%s undo %s", o.name, o.connection(), shell.Quote(backup))
+		}
 		if printErr := o.answers.print(o.globals, a); printErr != nil {
 			return errors.Join(err, printErr)
 		}
-		if backup != "" && o.answers.isText() && o.undoable(ctx, backup) {
-			fmt.Fprintf(o.Out, "Undo:    %s%s undo %s\n", o.name, o.connection(), shell.Quote(backup))
+		if a.undo != "" && o.answers.isText() {
+			fmt.Fprintln(o.Out, "Undo:    "+a.undo)
 		}
 		if on := o.goingOn(report.Last); on != "" && o.answers.isText() {
 			fmt.Fprintf(o.Out, "Next:    %s\n", on)
@@ -396,6 +403,18 @@ func (o *unstickOptions) Ask(ctx context.Context, q unstick.Question) (string, e
 		return "", hintedError{errors.New("asking for consent: there is no terminal"), hint}
 	}
 	return o.ask(ctx, render.UnstickQuestion(&q, o.where), false)
+}
+
+// moments are the changes of a run, for a ticket.
+func (a *unstickAnswer) moments() (moments []render.Moment, undo string) {
+	if a.report == nil {
+		return nil, ""
+	}
+	for i := range a.report.Records {
+		r := &a.report.Records[i]
+		moments = append(moments, render.Moment{Time: r.Time, Object: r.Write.Op.Object, What: render.UnstickRecord(r)})
+	}
+	return moments, a.undo
 }
 
 func (a *unstickAnswer) document() runtime.Object {

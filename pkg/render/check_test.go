@@ -5,6 +5,7 @@ package render_test
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"strings"
 	"testing"
@@ -180,4 +181,33 @@ func TestCheckTextOfLongNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "check-long.txt", out.String())
+}
+
+// TestJUnit: what objects are called does not end an attribute, and the numbers are those of the cases.
+func TestJUnit(t *testing.T) {
+	g := graph.New(newSnapshot())
+	report := &check.Report{Findings: []check.Finding{
+		{Rule: "owner-absent", Severity: check.Error, Object: graph.Identity{Resource: graph.Resource{Kind: "Pod"}, Name: `"><x`}, Problem: `a "b" <c>`, Sentences: []string{"]]>\x00"}},
+		{Rule: "repeated-uid", Severity: check.Info, Object: graph.Identity{Resource: graph.Resource{Kind: "Pod"}, Name: "p"}},
+	}}
+	var out strings.Builder
+	if err := render.JUnit(&out, nil, []string{"owner-absent", "repeated-uid", "owner-cycle"}, g.Snapshot(), report); err != nil {
+		t.Fatal(err)
+	}
+	var suite struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Cases    []struct {
+			Name    string `xml:"name,attr"`
+			Failure *struct {
+				Message string `xml:"message,attr"`
+			} `xml:"failure"`
+		} `xml:"testcase"`
+	}
+	if err := xml.Unmarshal([]byte(out.String()), &suite); err != nil {
+		t.Fatal(err)
+	}
+	if suite.Tests != 3 || suite.Failures != 1 || len(suite.Cases) != 3 || suite.Cases[1].Name != `pod/"><x` || suite.Cases[1].Failure.Message != `a "b" <c>` || suite.Cases[2].Failure != nil {
+		t.Errorf("%+v\n%s", suite, out.String())
+	}
 }

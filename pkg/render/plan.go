@@ -134,6 +134,11 @@ type Event struct {
 	Message string          `json:"message,omitempty"`
 }
 
+// Moment is the event for a ticket.
+func (e *Event) Moment() Moment {
+	return Moment{e.Time.Time, e.Object.identity(), strings.TrimSuffix(string(e.Action)+": "+e.Result+": "+e.Message, ": ")}
+}
+
 // Remaining is an object that should be gone and is not.
 type Remaining struct {
 	Object     ObjectReference   `json:"object"`
