@@ -325,7 +325,7 @@ var (
 	spaces    = regexp.MustCompile(` +`)
 	upperUIDs = regexp.MustCompile(`\b[0-9A-F]{8}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{12}\b`)
 	// somewhere is what an answer says of its cluster: a file has none.
-	somewhere = regexp.MustCompile(`(?m)^ *context .*\n| in context [^,\n<"]+|"cluster": ?\{[^}]*\},\n?|^cluster:\n(  .*\n)+|(?m:, context \S+$)`)
+	somewhere = regexp.MustCompile(`(?m)^ *context .*\n| in context [^,\n<"]+|"cluster": ?\{[^}]*\},\n?|^cluster:\n(  .*\n)+|(?m:, context \S+$)|^- \*\*(Asked|When|Where):.*\n|^\n?\*\*Timeline\*\*\n+|^\| .*\n|^\|---.*\n`)
 	counted   = regexp.MustCompile(`(?m)^\d+ requests: .*\n`)
 	// unlistable is the error about an object of a type that cannot be listed: a snapshot
 	// has those that owner references name.
