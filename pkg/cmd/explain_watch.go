@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -62,11 +63,25 @@ func (o *explainOptions) follow(ctx context.Context) error {
 			return err
 		}
 		if !ends(l.report) {
+			o.gone(first.report, l.report)
 			return o.end(l, first.failed)
 		}
 		o.pause(ctx, l, time.Since(start))
 	}
 	return ctx.Err()
+}
+
+// gone says after how long all that was being deleted is gone, if it is.
+func (o *explainOptions) gone(before, now *explain.Report) {
+	var since time.Time
+	for i := range before.Objects {
+		if e := &before.Objects[i]; e.BeingDeleted() && (since.IsZero() || e.Since.Before(since)) {
+			since = e.Since
+		}
+	}
+	if !since.IsZero() && now.Verdict() == explain.NotFound {
+		fmt.Fprintf(o.ErrOut, "Gone after %s.\n", duration.HumanDuration(now.Now.Sub(since)))
+	}
 }
 
 // ends reports whether anything in the report is being deleted.
