@@ -42,6 +42,7 @@ type checkOptions struct {
 	baseline  string
 	known     *check.Baseline // nil for none
 	flags     *pflag.FlagSet
+	several   several
 	output    output[*checkAnswer]
 }
 
@@ -145,6 +146,7 @@ func newCheck(g *globals) *cobra.Command {
 		}},
 	)
 	o.output.addFlags(g, cmd)
+	o.several.addFlags(g, cmd)
 	g.completeValues(cmd, map[string][]string{"severity": check.Severities()})
 	register(cmd, "rule", completeList(check.RuleIDs()))
 	return cmd
@@ -197,12 +199,15 @@ func (o *checkOptions) validate() error {
 	if _, err := labels.Parse(o.selector); err != nil {
 		return usageError{fmt.Errorf("invalid --selector: %w", err)}
 	}
-	return o.output.validate(o.globals)
+	return cmp.Or(o.several.validate(o.globals, o.output.name == ""), o.output.validate(o.globals))
 }
 
 func (o *checkOptions) run(ctx context.Context) error {
 	if err := o.readBaseline(); err != nil {
 		return err
+	}
+	if o.several.given() {
+		return o.several.ask(ctx, o.globals, render.CheckColumns, o.standing)
 	}
 	l, err := o.look(ctx, true)
 	if err != nil {
@@ -214,11 +219,8 @@ func (o *checkOptions) run(ctx context.Context) error {
 		}
 		fmt.Fprintln(o.ErrOut, "No objects were checked: there are none here, or none of these.")
 	}
-	if first, _ := o.filtered(l); o.settle > 0 && l.session.files == nil && wrong(first) {
-		// What was read first is not kept.
-		if l, err = o.lookAgain(ctx, &earlier{l.report, l.report.About(l.graph), l.graph.Snapshot().Unlisted(), l.failed}); err != nil {
-			return err
-		}
+	if l, err = o.settled(ctx, l); err != nil {
+		return err
 	}
 	report, known := o.filtered(l)
 	if err := o.print(l, report); err != nil {
@@ -234,6 +236,21 @@ func (o *checkOptions) run(ctx context.Context) error {
 		return errWrong
 	}
 	return nil
+}
+
+// standing checks one of several clusters.
+func (o *checkOptions) standing(ctx context.Context, there *globals) (render.Standing, error) {
+	in := *o
+	in.globals = there
+	l, err := in.look(ctx, true)
+	if err != nil {
+		return render.Standing{}, err
+	}
+	if l, err = in.settled(ctx, l); err != nil {
+		return render.Standing{}, err
+	}
+	report, _ := in.filtered(l)
+	return render.CheckStanding(report), errors.Join(l.failed, in.finish(l.session, l.graph.Snapshot()))
 }
 
 // readBaseline reads what is known already.

@@ -23,6 +23,14 @@ type earlier struct {
 	failed   error
 }
 
+// settled is a look, or a second one where something is wrong in the first, which is not kept.
+func (o *checkOptions) settled(ctx context.Context, l *checked) (*checked, error) {
+	if first, _ := o.filtered(l); o.settle == 0 || l.session.files != nil || !wrong(first) {
+		return l, nil
+	}
+	return o.lookAgain(ctx, &earlier{l.report, l.report.About(l.graph), l.graph.Snapshot().Unlisted(), l.failed})
+}
+
 // lookAgain lets time pass, so that the garbage collector can do what it is
 // about to do, and returns what is wrong in both looks. What one of them could
 // not read makes the answer incomplete.

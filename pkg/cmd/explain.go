@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,8 @@ type explainOptions struct {
 	// widened are the parts that the last look needed.
 	widened graph.Parts
 	// watch explains again until what was asked for is gone.
-	watch bool
+	watch   bool
+	several several
 }
 
 const explainLong = `Explain why an object that is being deleted still exists: the root cause, the
@@ -132,6 +134,7 @@ func newExplain(g *globals) *cobra.Command {
 		format[*look]{"html", func(w io.Writer, _ render.Style, l *look) error { return draw.HTML(w, o.picture(l)) }},
 	)
 	o.output.addFlags(g, cmd)
+	o.several.addFlags(g, cmd)
 	flags.IntVar(&o.cause, "cause", 0, "Show only the cause with this number, and its ways out")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Explain again when something changes, until what was asked for is gone")
 	return cmd
@@ -169,7 +172,7 @@ func (o *explainOptions) validate() error {
 	case name == "prometheus" && (o.given() || !o.allNamespaces):
 		return usageError{errors.New("-o prometheus is about the whole cluster: it goes with -A alone")}
 	}
-	return o.output.validate(o.globals)
+	return cmp.Or(o.several.validate(o.globals, o.output.name == "" && !o.watch && o.cause == 0), o.output.validate(o.globals))
 }
 
 func (o *explainOptions) run(ctx context.Context) error {
@@ -178,6 +181,9 @@ func (o *explainOptions) run(ctx context.Context) error {
 	}
 	if o.watch {
 		return o.follow(ctx)
+	}
+	if o.several.given() {
+		return o.several.ask(ctx, o.globals, render.StuckColumns, o.standing)
 	}
 	l, err := o.look(ctx)
 	if err != nil {
@@ -193,6 +199,17 @@ func (o *explainOptions) run(ctx context.Context) error {
 		return err
 	}
 	return o.end(l, l.failed)
+}
+
+// standing explains in one of several clusters.
+func (o *explainOptions) standing(ctx context.Context, there *globals) (render.Standing, error) {
+	in := *o
+	in.globals = there
+	l, err := in.look(ctx)
+	if err != nil {
+		return render.Standing{}, err
+	}
+	return render.StuckStanding(l.report), errors.Join(l.failed, in.finish(l.session, l.snapshot))
 }
 
 // nothingToExplain returns an error when nothing is seen to be deleted because nothing

@@ -45,6 +45,7 @@ type treeOptions struct {
 	sortBy                   string
 	sortPath                 *jsonpath.JSONPath // nil for the order of the tree
 	columns                  []userColumn
+	several                  several
 	output                   output[*treeAnswer]
 }
 
@@ -119,6 +120,7 @@ func newTree(g *globals) *cobra.Command {
 		}},
 	)
 	o.output.addFlags(g, cmd)
+	o.several.addFlags(g, cmd)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Draw the tree again when something in it changes")
 	flags.BoolVar(&o.noHeaders, "no-headers", false, "Leave the line with the names of the columns out")
 	flags.BoolVar(&o.showLabels, "show-labels", false, "Add a column with all labels")
@@ -155,7 +157,7 @@ func (o *treeOptions) validate() error {
 	if _, err := labels.Parse(o.selector); err != nil {
 		return usageError{fmt.Errorf("invalid --selector: %w", err)}
 	}
-	return cmp.Or(o.validateColumns(), o.output.validate(o.globals))
+	return cmp.Or(o.validateColumns(), o.several.validate(o.globals, o.output.name == "" && !o.watch), o.output.validate(o.globals))
 }
 
 // validateColumns reads what is said of columns and of the order.
@@ -186,6 +188,9 @@ func (o *treeOptions) validateColumns() (err error) {
 func (o *treeOptions) run(ctx context.Context) error {
 	if o.watch {
 		return o.follow(ctx)
+	}
+	if o.several.given() {
+		return o.several.ask(ctx, o.globals, render.TreeColumns, o.standing)
 	}
 	s, err := o.connect(ctx, o.pageSize)
 	if err != nil {
@@ -220,6 +225,29 @@ func (o *treeOptions) run(ctx context.Context) error {
 		return errors.Join(failed, err)
 	}
 	return failed
+}
+
+// standing is the tree of one of several clusters.
+func (o *treeOptions) standing(ctx context.Context, there *globals) (render.Standing, error) {
+	in := *o
+	in.globals = there
+	s, err := in.connect(ctx, in.pageSize)
+	if err != nil {
+		return render.Standing{}, err
+	}
+	named, failed, err := in.found(ctx, s, in.ErrOut)
+	if err != nil || in.given() && len(named) == 0 {
+		return render.Standing{}, cmp.Or(err, failed)
+	}
+	g, err := in.read(ctx, s, named)
+	if err != nil {
+		return render.Standing{}, err
+	}
+	selection, err := in.selection(s, g, named)
+	if err != nil {
+		return render.Standing{}, err
+	}
+	return render.TreeStanding(selection, in.statuses(ctx, s, selection)), errors.Join(failed, in.finish(s, g.Snapshot()))
 }
 
 // read reads what the answer needs. For the owners of a few objects no lists
