@@ -21,8 +21,8 @@ import (
 )
 
 // An answer about one object with one cause fits a screen of 80 by 24. The next step is among its first lines, it has no
-// command that is dangerous, and it ends with where more is. Each cause of many is told so, too. A page has how many of each
-// kind there are, and on how many what decides is shown, and what the program offers to do is the next step.
+// command that is dangerous, and it ends with where more is. Each cause of many is told so, too. A page has, for each
+// kind, on how many what decides is shown, and what the program offers to do is the next step.
 func TestAnswersFitAScreen(t *testing.T) {
 	kinds, all := map[string]*screens{}, &screens{}
 	explaintest.EachScenario(t, 1, func(t *testing.T, given string) {
@@ -74,13 +74,13 @@ const screensHead = `# First screens
 
 Every cause in the scenarios of pkg/explain/testdata, answered on 80 columns. ` + "`TestAnswersFitAScreen`" + ` writes this page.
 
-| kind | answers | most rows | row of Next, at most | with the deciding fact | Do it is Next | done as another way |
-|---|---|---|---|---|---|---|
+| kind | most rows | row of Next, at most | with the deciding fact | Do it is Next |
+|---|---|---|---|---|
 `
 
 // screens are the answers about causes of a kind: how many, the most lines, the last line on which a next step is, those that show what
-// decides, those that say how the program does something, those of them in which that is the next step, and those in which it is another way.
-type screens struct{ answers, rows, next, decided, offers, done, others int }
+// decides, those that say how the program does something, and those of them in which that is the next step.
+type screens struct{ answers, rows, next, decided, offers, done int }
 
 // add counts an answer, and reports whether what decides is in it.
 func (s *screens) add(c *explain.Cause, lines []string, next int) bool {
@@ -101,22 +101,25 @@ func (s *screens) add(c *explain.Cause, lines []string, next int) bool {
 		s.decided++
 	}
 	_, does, offers := strings.Cut(one, "Doitkubectlgcunstick")
-	switch {
-	case offers:
+	if offers {
 		s.offers++
 		first := slices.IndexFunc(c.Remedies, func(r explain.Remedy) bool { return r.Risk != explain.Dangerous })
 		way := slices.IndexFunc(c.Ways(), func(way []*explain.Remedy) bool { return slices.Contains(way, &c.Remedies[first]) })
 		if strings.Contains(does, ":"+unstick.WayName(c.Ways()[way])) {
 			s.done++
 		}
-	case strings.Contains(one, "kubectlgcunstick"):
-		s.others++
 	}
 	return shown
 }
 
 func (s *screens) row(kind string) string {
-	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d of %d | %d |\n", kind, s.answers, s.rows, s.next, s.decided, s.done, s.offers, s.others)
+	share := func(n, of int) string {
+		if of == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%d %%", 100*n/of)
+	}
+	return fmt.Sprintf("| %s | %d | %d | %s | %s |\n", kind, s.rows, s.next, share(s.decided, s.answers), share(s.done, s.offers))
 }
 
 // The age on the first line is written as kubectl prints ages.
