@@ -29,18 +29,18 @@ func timeline(ctx context.Context, l *look) []render.Moment {
 	for _, c := range l.report.Causes {
 		add(c.Object)
 	}
-	var moments []render.Moment
+	var moments, asked []render.Moment
 	for i := range l.report.Objects {
 		o := &l.report.Objects[i]
 		add(o.Object)
 		if told[o.Object] && !o.Since.IsZero() {
-			moments = append(moments, render.Moment{Time: o.Since, Object: o.Object, What: "its deletion was requested"})
+			asked = append(asked, render.Moment{Time: o.Since, Object: o.Object, What: "its deletion was requested"})
 		}
 	}
 	for _, id := range ids {
 		moments = append(moments, past(ctx, l.session, id)...)
 	}
-	return moments
+	return append(moments, asked...)
 }
 
 // past is what happened to an object.

@@ -42,6 +42,9 @@ type Ticket struct {
 func (t *Ticket) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	first, _, _ := strings.Cut(t.Answer, "\n")
+	if t.Where != nil { // which is said below
+		first = strings.TrimSuffix(first, ", context "+t.Where.Context)
+	}
 	fmt.Fprintf(out, "### %s\n\n- **Asked:** %s\n- **When:** %s\n- **Where:** %s\n", inCode(strings.Join(strings.Fields(first), " ")), inCode(t.Asked), t.When.UTC().Format(time.RFC3339), inCode(t.Where.String()))
 	if t.Undo != "" {
 		fmt.Fprintf(out, "- **Undo:** %s\n", inCode(t.Undo))

@@ -19,7 +19,7 @@ func TestTicket(t *testing.T) {
 	ticket := render.Ticket{
 		Asked: "kubectl gc why deploy/web -o markdown", When: now, Where: &answers.Where{Context: "prod", Server: "https://10.0.0.1"},
 		Timeline: []render.Moment{{now, web, "created by `me` | @all"}, {now, web, "created by `me` | @all"}, {now.Add(-1e9), web, "x"}},
-		Answer:   "STUCK    deployment/web\n```\n# no heading\n", Undo: "kubectl gc undo /tmp/x",
+		Answer:   "STUCK    deployment/web, context prod\n```\n# no heading\n", Undo: "kubectl gc undo /tmp/x",
 	}
 	var out strings.Builder
 	if err := ticket.Write(&out); err != nil {
@@ -27,7 +27,7 @@ func TestTicket(t *testing.T) {
 	}
 	const want = "### `STUCK deployment/web`\n\n" +
 		"- **Asked:** `kubectl gc why deploy/web -o markdown`\n- **When:** 2026-01-02T03:04:05Z\n- **Where:** `context prod, server https://10.0.0.1`\n- **Undo:** `kubectl gc undo /tmp/x`\n\n" +
-		"````text\nSTUCK    deployment/web\n```\n# no heading\n````\n\n" +
+		"````text\nSTUCK    deployment/web, context prod\n```\n# no heading\n````\n\n" +
 		"**Timeline**\n\n| when | object | what |\n|---|---|---|\n" +
 		"| 2026-01-02T03:04:04Z | `deployment/web -n shop` | `x` |\n" +
 		"| 2026-01-02T03:04:05Z | `deployment/web -n shop` | ``created by `me` \\| @all`` |\n"
