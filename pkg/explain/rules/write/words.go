@@ -150,6 +150,7 @@ const (
 	NoneMatches   say.Word = "none that could be read matches"
 	SpareEnding   say.Word = "make it ignore objects that are being deleted"
 	SpareEndingOf say.Word = "make %s ignore objects that are being deleted"
+	FieldIs       say.Word = "%s: %s"
 	InvalidNow    say.Word = "it is no longer valid as it is, so no update of it is accepted, and no finalizer can be removed"
 	CorrectFields say.Word = "open it in an editor and correct the invalid fields: it can then be updated again"
 	RelaxSchema   say.Word = "open its definition in an editor and relax the schema, so that the object is valid as it is"

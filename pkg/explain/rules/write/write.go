@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
@@ -226,8 +227,17 @@ func (f refused) invalid() *finding.Cause {
 		summary = say.Of(ChangesField, say.Of(SomeMutator), m.Cause.Field)
 	}
 	c := f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, summary)
-	c.Decides = say.Plain(admission.Shortened(m.Cause.Message))
+	c.Decides = detail(m.Cause)
 	return c
+}
+
+// detail is why a field is invalid, without the whole object that is its value.
+func detail(cause metav1.StatusCause) say.Text {
+	message := cause.Message
+	if at := strings.LastIndex(message, "}: "); at >= 0 {
+		message = message[at+len("}: "):]
+	}
+	return say.Plain(admission.Shortened(message))
 }
 
 func (f refused) noLongerValid() *finding.Cause {
@@ -235,6 +245,9 @@ func (f refused) noLongerValid() *finding.Cause {
 	c := &finding.Cause{
 		Kind: finding.ValSchemaTightened, At: id, Verdict: finding.Stuck, Summary: say.Of(InvalidNow), Decides: Says(f.r.Refusal), Evidence: finding.Facts(f.r.Fact()),
 		Ways: []finding.Way{finding.See(remedy.Look{Words: "edit", Of: id}, CorrectFields)},
+	}
+	if len(f.r.Causes) > 0 {
+		c.Decides = say.Of(FieldIs, strings.TrimPrefix(f.r.Causes[0].Field, "<nil>"), detail(f.r.Causes[0]))
 	}
 	for _, cause := range f.r.Causes[:min(len(f.r.Causes), evidence.MaxShown)] {
 		c.Evidence = append(c.Evidence, finding.Field(f.n, strings.TrimPrefix(cause.Field, "<nil>"), admission.Shortened(cause.Message))) // <nil> is the object itself
