@@ -244,11 +244,14 @@ func (a *StuckAnswer) reason(text, decides string, most int) {
 		before, after, _ = strings.Cut(text, decides)
 	}
 	without := func(text string) string { return text[:max(strings.LastIndex(strings.TrimRight(text, " "), " "), 0)] }
-	for middle, end := "", ""; len(lines) > most && !a.Wide && before+after != ""; {
-		if after != "" {
+	for middle, end := "", ""; len(lines) > most && !a.Wide && before+decides+after != ""; {
+		switch {
+		case after != "":
 			after, end = without(after), " ..."
-		} else {
+		case before != "":
 			before, middle = without(before), " ... "
+		default:
+			decides, end = without(decides), " ..."
 		}
 		lines = wrap(strings.TrimSpace(before+middle+decides+after+end), a.Style.Width, margin, indent)
 	}
