@@ -67,7 +67,23 @@ func (l *looker) breaks(silent []api) []Break {
 	if l.goes("deployments", "statefulsets", "daemonsets", "pods", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "namespaces") {
 		all = append(all, l.unserved()...)
 	}
-	return slices.Concat(all, l.policies(), l.drivers(), l.evictions(), l.users())
+	return slices.Concat(all, l.managers(), l.policies(), l.drivers(), l.evictions(), l.users())
+}
+
+// managers are the roles of controllers of kube-controller-manager, which with --use-service-account-credentials act by these
+// (k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy, controller_policy.go).
+func (l *looker) managers() (all []Break) {
+	for _, id := range l.named {
+		if r := id.Resource.Resource; r != "clusterroles" && r != "clusterrolebindings" {
+			continue
+		}
+		name, is := strings.CutPrefix(id.Name, "system:controller:")
+		if is || id.Name == "system:kube-controller-manager" {
+			all = append(all, Break{Object: id, Why: say.Of(managerPowerless, cmp.Or(name, id.Name))})
+		}
+	}
+	graph.SortByIdentity(all, func(b *Break) graph.Identity { return b.Object })
+	return all
 }
 
 // goes reports whether an object of one of the resources goes.

@@ -196,12 +196,13 @@ func stillNamed(users []graph.Identity, without say.Word) say.Text {
 
 // What becomes of those that name an object which goes.
 const (
-	ignoresIngress say.Word = "controllers ignore an Ingress whose class does not exist"
-	ignoresGateway say.Word = "controllers ignore a Gateway whose class does not exist"
-	provisionsNone say.Word = "a claim without a volume gets none, and no claim can be expanded"
-	refreshesNone  say.Word = "no Secret is refreshed from it any more"
-	pushesNone     say.Word = "nothing is pushed to it any more, and a PushSecret that must delete there what it pushed gets stuck"
-	renewsNone     say.Word = "it renews no certificate any more"
+	managerPowerless say.Word = "%s of kube-controller-manager loses its rights until a kube-apiserver starts: what waits for it hangs"
+	ignoresIngress   say.Word = "controllers ignore an Ingress whose class does not exist"
+	ignoresGateway   say.Word = "controllers ignore a Gateway whose class does not exist"
+	provisionsNone   say.Word = "a claim without a volume gets none, and no claim can be expanded"
+	refreshesNone    say.Word = "no Secret is refreshed from it any more"
+	pushesNone       say.Word = "nothing is pushed to it any more, and a PushSecret that must delete there what it pushed gets stuck"
+	renewsNone       say.Word = "it renews no certificate any more"
 )
 
 // What is lost with an object, or stays of it.

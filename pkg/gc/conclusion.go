@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -46,11 +47,14 @@ func (k *conclusion) conclude(left []task) *Report {
 			k.emptying.Add(v.object.Identity())
 		}
 	}
-	included := k.scope.members()
+	included, following := k.scope.members(), map[types.UID]bool{} // whether these are deleted was not seen, and does not concern the run
+	for _, o := range k.scope.left() {
+		following[o.UID] = true
+	}
 	result := &Report{Steps: k.report.steps, Outcomes: make([]Outcome, 0, len(included))}
 	for _, n := range included {
 		v, ok := k.state.view(n)
-		if !ok {
+		if !ok || following[v.object.UID] {
 			continue // a missing owner
 		}
 		o := k.outcome(v, k.report.fates.Get(n))

@@ -45,11 +45,9 @@ func withContents(g *graph.Graph, set graph.Set) graph.Set {
 
 // endpointsOf are the Endpoints of the Services of a set: those with their names (k8s.io/kubernetes/pkg/registry/core/service/storage, afterDelete).
 func endpointsOf(g *graph.Graph, set graph.Set) (all []graph.Node) {
-	services, core := map[[2]string]bool{}, func(n graph.Node, resource string) bool {
-		return n.Resource().Resource == resource && n.Resource().Group == ""
-	}
+	services := map[[2]string]bool{}
 	for n := range set.All() {
-		if !n.Virtual() && core(n, "services") {
+		if !n.Virtual() && isCore(n.Resource(), "services") {
 			services[[2]string{n.Namespace(), n.Name()}] = true
 		}
 	}
@@ -57,12 +55,15 @@ func endpointsOf(g *graph.Graph, set graph.Set) (all []graph.Node) {
 		return nil
 	}
 	for n := range g.Nodes() {
-		if !n.Virtual() && core(n, "endpoints") && services[[2]string{n.Namespace(), n.Name()}] {
+		if !n.Virtual() && isCore(n.Resource(), "endpoints") && services[[2]string{n.Namespace(), n.Name()}] {
 			all = append(all, n)
 		}
 	}
 	return all
 }
+
+// isCore reports whether a type is that of the core API.
+func isCore(r *graph.Resource, resource string) bool { return r.Group == "" && r.Resource == resource }
 
 // namespacesOf returns the namespaces of objects of which the set has dependents
 // that block them, empty for none.

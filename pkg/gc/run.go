@@ -42,13 +42,13 @@ func (c *Collector) run(ctx context.Context) error {
 }
 
 // lookForUnseen reads the objects, once each, of which a delete was accepted and no
-// event has come: their type cannot be watched. It reports whether there were
+// event has come: their type cannot be watched. So it does the Endpoints of Services that are gone. It reports whether there were
 // any. What cannot be read stays unseen.
 func (c *Collector) lookForUnseen(ctx context.Context, looked map[types.UID]bool) bool {
 	var group errgroup.Group
 	group.SetLimit(max(1, c.options.Workers))
 	found := false
-	for _, o := range c.state.unseen() {
+	for _, o := range append(c.state.unseen(), c.scope.left()...) {
 		if looked[o.UID] {
 			continue
 		}

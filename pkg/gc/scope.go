@@ -82,3 +82,19 @@ func (s *scope) containers(yield func(view) bool) {
 		}
 	}
 }
+
+// left are the Endpoints that are there without their Services: the API server, or kube-controller-manager from 1.37 on, deletes them.
+func (s *scope) left() (left []graph.Object) {
+	gone := map[[2]string]bool{}
+	for _, n := range s.members() {
+		if v, ok := s.state.view(n); ok && v.gone && isCore(v.object.Resource, "services") {
+			gone[[2]string{v.object.Namespace, v.object.Name}] = true
+		}
+	}
+	for _, n := range s.members() {
+		if v, ok := s.state.view(n); ok && !v.gone && isCore(v.object.Resource, "endpoints") && gone[[2]string{v.object.Namespace, v.object.Name}] {
+			left = append(left, v.object)
+		}
+	}
+	return left
+}
