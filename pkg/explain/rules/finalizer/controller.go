@@ -433,7 +433,7 @@ func (j *judgement) absent(a *controllers.Answer) *finding.Cause {
 		c.Kind, c.Summary, c.Controller.Name = finding.FinManual, say.Of(SetByUser, s.Finalizer).Then(handles), say.Of(UserWhoSetIt, strings.Join(s.Setters, ", "))
 		c.Ways = []finding.Way{finding.See(setter, AskUser)}
 		if c.Decides = say.Of(SetWith, strings.Join(s.Setters, ", ")); !s.SetAt.IsZero() {
-			c.Decides = c.Decides.And(SetAgo, duration.HumanDuration(j.since(s.SetAt)))
+			c.Decides = c.Decides.And(WrittenAt, s.SetAt.UTC().Format(time.RFC3339)) // an age would be news at each look
 		}
 		return c
 	}

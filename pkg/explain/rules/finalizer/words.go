@@ -77,7 +77,7 @@ const (
 	SetByUser            say.Word = "a user set the finalizer %s by hand or in a manifest, and no controller in the cluster removes it"
 	UserWhoSetIt         say.Word = "the user who set it: %s"
 	SetWith              say.Word = "set with %s"
-	SetAgo               say.Word = " %s ago"
+	WrittenAt            say.Word = " at %s"
 	NoController         say.Word = "no controller in the cluster removes the finalizer %s"
 	NoControllers        say.Word = "no controller in the cluster removes the finalizers %s"
 	AndMore              say.Word = " and %d more"
