@@ -73,16 +73,17 @@ func comeBack(p *preview.Plan, node func(types.UID) (graph.Node, bool)) (all []R
 			all = append(all, Return{Object: n.Identity(), Why: say.Plain(by.Says), Certain: by.Certain, Told: true})
 		}
 	}
-	graph.SortByIdentity(all, func(r *Return) graph.Identity { return r.Object })
 	return all
 }
 
 // Plain is what a plan tells by itself, of which nothing needs to be found out; nil for nothing.
 func Plain(p *preview.Plan) *Sight {
-	if returns := comeBack(p, p.Graph.Node); len(returns) > 0 {
-		return &Sight{Returns: returns}
+	returns := comeBack(p, p.Graph.Node)
+	if len(returns) == 0 {
+		return nil
 	}
-	return nil
+	graph.SortByIdentity(returns, func(r *Return) graph.Identity { return r.Object })
+	return &Sight{Returns: returns}
 }
 
 // maxRead is the number of targets of which is read who delivered them.

@@ -20,6 +20,8 @@ type scope struct {
 	namespace string
 	// targets are those of a deletion.
 	targets map[number]bool
+	// services and endpoints are those among the nodes of a deletion.
+	services, endpoints []number
 
 	mu       sync.Mutex
 	included graph.Table[number, bool]
@@ -32,6 +34,13 @@ func (s *scope) expect(nodes graph.Set, targets map[number]bool) {
 	s.targets = targets
 	for n := range nodes.All() {
 		*s.included.At(numberOf(n)) = true
+		switch {
+		case n.Virtual(): // its type may not be known
+		case isCore(n.Resource(), "services"):
+			s.services = append(s.services, numberOf(n))
+		case isCore(n.Resource(), "endpoints"):
+			s.endpoints = append(s.endpoints, numberOf(n))
+		}
 	}
 }
 
@@ -86,13 +95,13 @@ func (s *scope) containers(yield func(view) bool) {
 // left are the Endpoints that are there without their Services: the API server, or kube-controller-manager from 1.37 on, deletes them.
 func (s *scope) left() (left []graph.Object) {
 	gone := map[[2]string]bool{}
-	for _, n := range s.members() {
-		if v, ok := s.state.view(n); ok && v.gone && isCore(v.object.Resource, "services") {
+	for _, n := range s.services {
+		if v, ok := s.state.view(n); ok && v.gone {
 			gone[[2]string{v.object.Namespace, v.object.Name}] = true
 		}
 	}
-	for _, n := range s.members() {
-		if v, ok := s.state.view(n); ok && !v.gone && isCore(v.object.Resource, "endpoints") && gone[[2]string{v.object.Namespace, v.object.Name}] {
+	for _, n := range s.endpoints {
+		if v, ok := s.state.view(n); ok && !v.gone && gone[[2]string{v.object.Namespace, v.object.Name}] {
 			left = append(left, v.object)
 		}
 	}

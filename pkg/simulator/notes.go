@@ -144,11 +144,10 @@ func (x *fates) kubeletMakes(o *graph.Object) Maker {
 // of dependent. Others may: a Deployment makes only its current ReplicaSet, a
 // Job that is finished makes no pods.
 var makers = map[[2]schema.GroupKind]bool{
-	{{Group: "apps", Kind: "ReplicaSet"}, {Kind: "Pod"}}:                    true,
-	{{Group: "apps", Kind: "StatefulSet"}, {Kind: "Pod"}}:                   true,
-	{{Group: "apps", Kind: "DaemonSet"}, {Kind: "Pod"}}:                     true,
-	{{Kind: "ReplicationController"}, {Kind: "Pod"}}:                        true,
-	{{Kind: "Service"}, {Group: "discovery.k8s.io", Kind: "EndpointSlice"}}: true,
+	{{Group: "apps", Kind: "ReplicaSet"}, {Kind: "Pod"}}:  true,
+	{{Group: "apps", Kind: "StatefulSet"}, {Kind: "Pod"}}: true,
+	{{Group: "apps", Kind: "DaemonSet"}, {Kind: "Pod"}}:   true,
+	{{Kind: "ReplicationController"}, {Kind: "Pod"}}:      true,
 }
 
 // Replaces reports whether a controller of a kind makes another dependent of a kind in

@@ -296,16 +296,14 @@ func (f *Finder) ofJob(pod graph.Node, fresh []graph.Node) ([]graph.Node, error)
 }
 
 // finishes reports whether a condition of a Job says that it is finished, or about to be (pkg/controller/job, finishJob).
-func finishes(condition any) bool {
-	c, _ := condition.(map[string]any)
-	ends := []any{string(batchv1.JobComplete), string(batchv1.JobFailed), string(batchv1.JobSuccessCriteriaMet), string(batchv1.JobFailureTarget)}
-	return c["status"] == "True" && slices.Contains(ends, c["type"])
+func finishes(c evidence.Condition) bool {
+	ends := []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget}
+	return c.Status == "True" && slices.Contains(ends, batchv1.JobConditionType(c.Type))
 }
 
 // MayFail reports whether a Job may fail when so many of its pods are deleted.
 func MayFail(job *unstructured.Unstructured, gone int64) bool {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	if slices.ContainsFunc(conditions, finishes) {
+	if slices.ContainsFunc(evidence.Conditions(job), finishes) {
 		return false
 	}
 	limit, limited, _ := unstructured.NestedInt64(job.Object, "spec", "backoffLimit")
