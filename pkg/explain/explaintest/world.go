@@ -159,11 +159,17 @@ func Parse(t testing.TB, text string) *World {
 // add reads an object, as testworld.World does, with
 //
 //	grace=30                        a grace period, over which its deletion takes longer
+//	gone                            since the lists were read
 //
 // and what is behind it merged into the whole object.
 func (s *World) add(t testing.TB, words []string, body string) {
 	t.Helper()
+	gone := false
 	o, err := s.objects.Add(words, func(o *graph.Object, key, value string) error {
+		if key == "gone" {
+			gone = true
+			return nil
+		}
 		seconds, err := strconv.ParseInt(value, 10, 64)
 		if key != "grace" || err != nil || o.DeletionTimestamp == nil {
 			return fmt.Errorf("what is %s=%s?", key, value)
@@ -189,7 +195,9 @@ func (s *World) add(t testing.TB, words []string, body string) {
 	whole.SetDeletionTimestamp(o.DeletionTimestamp)
 	whole.SetDeletionGracePeriodSeconds(o.DeletionGracePeriodSeconds)
 	whole.SetFinalizers(o.Finalizers)
-	s.Whole[o.Resource.Resource+"/"+o.Namespace+"/"+o.Name] = whole
+	if !gone {
+		s.Whole[o.Resource.Resource+"/"+o.Namespace+"/"+o.Name] = whole
+	}
 }
 
 func (s *World) count() {

@@ -134,10 +134,17 @@ func remadeDependents(f *rules.Facts, n graph.Node, blocking []graph.Node) *find
 		return nil
 	}
 	c := &finding.Cause{Kind: finding.GcFgRecreated, At: n.Identity(), Verdict: finding.Unknown}
-	for _, d := range late[:min(len(late), evidence.MaxShown)] {
+	created, creator := evidence.Number(len(late), "blocking dependent"), ""
+	for _, d := range late {
+		if _, err := f.Whole(d); err != nil {
+			continue // gone since the graph was read, as dependents on their way are: by whom it was created it does not say any more
+		}
+		creator = cmp.Or(creator, f.FirstManager(d))
 		c.Evidence = append(c.Evidence, finding.FieldSays(d, "metadata.creationTimestamp", CreationBy, d.Object().CreationTimestamp.UTC().Format(time.RFC3339), cmp.Or(f.FirstManager(d), "a user")))
+		if len(c.Evidence) == evidence.MaxShown {
+			break
+		}
 	}
-	created, creator := evidence.Number(len(late), "blocking dependent"), f.FirstManager(late[0])
 	c.Ways = []finding.Way{edge{owner: n, dependent: late[0], keeper: rules.Keeper(n, late[0])}.background()}
 	maker, named := f.Finder.Server(n, creator)
 	if maker == nil {
@@ -171,10 +178,14 @@ func persists(owner graph.Node, late []graph.Node, now time.Time) bool {
 	})
 }
 
-// lateDependents are those that were made after the deletion of their owner.
+// lateDependents are those that were made after the deletion of their owner, the last first.
 func lateDependents(n graph.Node, dependents []graph.Node) []graph.Node {
 	asked := evidence.Requested(n.Object())
-	return slices.DeleteFunc(slices.Clone(dependents), func(d graph.Node) bool { return !d.Object().CreationTimestamp.After(asked) })
+	late := slices.DeleteFunc(slices.Clone(dependents), func(d graph.Node) bool { return !d.Object().CreationTimestamp.After(asked) })
+	slices.SortStableFunc(late, func(a, b graph.Node) int {
+		return b.Object().CreationTimestamp.Compare(a.Object().CreationTimestamp.Time)
+	})
+	return late
 }
 
 // blindCollector is an owner in foreground deletion of a type that the garbage collector cannot list: it does not see the
