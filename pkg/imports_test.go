@@ -15,11 +15,11 @@ const module = "github.com/kubectl-gc/kubectl-gc/pkg/"
 
 // order lists the packages so that each imports only those before it. A package
 // below another stands for itself where it is listed, and otherwise for that.
-var order = []string{"answer", "delivery", "lease", "finalizers", "graph", "draw", "offline", "shell", "remedy", "gc", "simulator", "cluster", "explain/evidence", "explain/mention", "explain/controllers", "explain/admission", "explain/ensuing", "explain/finding", "explain/rules/workload", "explain/rules", "explain/rules/definition", "explain/rules/write", "explain/rules/pod", "explain/rules/collector", "explain/rules/namespace", "explain/rules/storage", "explain/rules/network", "explain/rules/usage", "explain/rules/untouched", "explain/rules/finalizer", "explain", "explain/explaintest", "check", "diff", "preview", "foresight", "uninstall", "change", "unstick", "render", "cmd"}
+var order = []string{"answer", "delivery", "lease", "finalizers", "graph", "draw", "offline", "shell", "remedy", "gc", "simulator", "cluster", "explain/evidence", "explain/mention", "explain/controllers", "explain/admission", "explain/ensuing", "explain/finding", "explain/rules/workload", "explain/rules", "explain/rules/definition", "explain/rules/write", "explain/rules/pod", "explain/rules/collector", "explain/rules/namespace", "explain/rules/storage", "explain/rules/network", "explain/rules/usage", "explain/rules/untouched", "explain/rules/finalizer", "explain", "explain/explaintest", "check", "diff", "preview", "foresight", "uninstall", "restore", "change", "unstick", "render", "cmd"}
 
 // pure packages may use apimachinery, and nothing that could reach a cluster
 // or a terminal.
-var pure = []string{"answer", "delivery", "lease", "finalizers", "graph", "draw", "offline", "shell", "remedy", "gc", "simulator", "explain", "check", "diff", "preview", "foresight", "uninstall"}
+var pure = []string{"answer", "delivery", "lease", "finalizers", "graph", "draw", "offline", "shell", "remedy", "gc", "simulator", "explain", "check", "diff", "preview", "foresight", "uninstall", "restore"}
 
 // bare packages may reach a cluster, and know no command line.
 var bare = []string{"cluster", "change", "unstick"}

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"filippo.io/age"
 	"github.com/gofrs/flock"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -105,8 +106,8 @@ type Kept struct {
 type Journal struct {
 	// Dir is the directory.
 	Dir string
-	// Secrets: the data of Secrets is kept, too.
-	Secrets bool
+	// Secrets are for whom Secrets are encrypted that are kept. With none their data is left out.
+	Secrets []age.Recipient
 
 	mu     sync.Mutex
 	file   *os.File
@@ -264,10 +265,14 @@ func (j *Journal) takenBack(op *remedy.Op) error {
 	return nil
 }
 
-// recorded is a change as a journal has it: without what takes it back, which is found from the object as it was.
+// recorded is a change as a journal has it: without what takes it back, which is found from the object as it was, and of what was made again, which
+// another journal has whole, its metadata alone.
 func recorded(op *remedy.Op) *remedy.Op {
 	plain := *op
 	plain.Back = nil
+	if op.Manifest != nil {
+		plain.Manifest = map[string]any{"apiVersion": op.Manifest["apiVersion"], "kind": op.Manifest["kind"], "metadata": op.Manifest["metadata"]}
+	}
 	return &plain
 }
 
@@ -308,24 +313,29 @@ func (j *Journal) keep(object *unstructured.Unstructured, durable bool) (Kept, e
 		return kept, nil
 	}
 	m := manifest(object)
-	secret := object.GetKind() == "Secret" && object.GroupVersionKind().Group == "" && !j.Secrets
-	if secret {
+	secret, file := object.GetKind() == "Secret" && object.GroupVersionKind().Group == "", j.fileOf(object)
+	partial := secret && len(j.Secrets) == 0
+	if partial {
 		withoutData(m)
 	}
 	data, err := yaml.Marshal(m.Object)
+	if secret && !partial && err == nil {
+		file += encrypted
+		data, err = encrypt(data, j.Secrets)
+	}
 	if err != nil {
 		return Kept{}, err
 	}
-	kept := Kept{File: j.fileOf(object), Sum: fmt.Sprintf("%x", sha256.Sum256(data)), Partial: secret}
-	file, err := os.OpenFile(filepath.Join(j.Dir, kept.File), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	kept := Kept{File: file, Sum: fmt.Sprintf("%x", sha256.Sum256(data)), Partial: partial}
+	out, err := os.OpenFile(filepath.Join(j.Dir, kept.File), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return Kept{}, err
 	}
-	_, err = file.Write(data)
+	_, err = out.Write(data)
 	if durable {
-		err = errors.Join(err, file.Sync(), syncDir(j.Dir))
+		err = errors.Join(err, out.Sync(), syncDir(j.Dir))
 	}
-	if err := errors.Join(err, file.Close()); err != nil {
+	if err := errors.Join(err, out.Close()); err != nil {
 		return Kept{}, err
 	}
 	j.kept[version] = kept

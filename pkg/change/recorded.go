@@ -13,8 +13,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"filippo.io/age"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -25,6 +27,8 @@ import (
 type Recorded struct {
 	Dir string
 	Header
+	// Keys decrypt the Secrets that were kept.
+	Keys []age.Identity
 	size int64 // of its whole lines
 	// Changes are those that were sent or about to be, in their order, each with the last that is known of it.
 	Changes []Entry
@@ -174,6 +178,7 @@ func (r *Recorded) Claim() (release func(), _ error) {
 		release()
 		return nil, err
 	}
+	now.Keys = r.Keys
 	*r = *now
 	return release, nil
 }
@@ -200,8 +205,11 @@ func (r *Recorded) Standing() int {
 	return n
 }
 
-// MarkTakenBack keeps that a change was taken back after its run.
-func (r *Recorded) MarkTakenBack(number int, at time.Time) error {
+// MarkTakenBack keeps that changes were taken back after their run.
+func (r *Recorded) MarkTakenBack(at time.Time, numbers ...int) error {
+	if len(numbers) == 0 {
+		return nil
+	}
 	file, err := openTrusted(r.Dir, journalFile, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return err
@@ -210,7 +218,9 @@ func (r *Recorded) MarkTakenBack(number int, at time.Time) error {
 		return errors.Join(err, file.Close())
 	}
 	j := &Journal{file: file, size: r.size}
-	err = j.append(Entry{Number: number, Time: at.UTC(), Status: TakenBack}, true)
+	for n, number := range numbers {
+		err = errors.Join(err, j.append(Entry{Number: number, Time: at.UTC(), Status: TakenBack}, n == len(numbers)-1))
+	}
 	r.size, _ = file.Seek(0, io.SeekEnd)
 	return errors.Join(err, file.Close())
 }
@@ -245,6 +255,11 @@ func (r *Recorded) Manifest(k *Kept) (*unstructured.Unstructured, error) {
 	}
 	if sum := fmt.Sprintf("%x", sha256.Sum256(data)); sum != k.Sum {
 		return nil, fmt.Errorf("%s was changed since it was written", file.Name())
+	}
+	if strings.HasSuffix(k.File, encrypted) {
+		if data, err = decrypt(data, r.Keys); err != nil {
+			return nil, fmt.Errorf("%s: %w", file.Name(), err)
+		}
 	}
 	if data, err = yaml.YAMLToJSON(data); err != nil {
 		return nil, err

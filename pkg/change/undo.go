@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // Obstacle says why a change is not taken back.
@@ -48,8 +49,6 @@ const (
 	Changed Obstacle = "Changed"
 	// Late: it is not there, but no answer to it ever came, and it might still be made unless that is prevented.
 	Late Obstacle = "Late"
-	// Unkept: the data of the Secret was not kept.
-	Unkept Obstacle = "Unkept"
 	// Final: the change cannot be taken back.
 	Final Obstacle = "Final"
 	// Unread: the object, or its manifest, could not be read.
@@ -85,11 +84,12 @@ type Reversal struct {
 }
 
 // Undo finds out what takes the recorded changes back, the last first, as their objects are now. What was never made, or was
-// taken back, is left out.
-func (r *Recorded) Undo(ctx context.Context, w *Writer) []Reversal {
+// taken back, is left out, and so is what a restoration of lost objects takes back.
+func (r *Recorded) Undo(ctx context.Context, w *Writer, lost []restore.Saved) []Reversal {
 	var all []Reversal
+	restored := restoredBy(lost)
 	for _, e := range slices.Backward(r.Changes) {
-		if e.Status.stands() {
+		if e.Status.stands() && !restored(&e) {
 			all = append(all, r.Reverse(ctx, w, e))
 		}
 	}
@@ -98,8 +98,10 @@ func (r *Recorded) Undo(ctx context.Context, w *Writer) []Reversal {
 
 // Undoable reports whether one of the recorded changes can be taken back, or it is not known.
 func (r *Recorded) Undoable(ctx context.Context, w *Writer) bool {
-	return slices.ContainsFunc(r.Changes, func(e Entry) bool {
-		if !e.Status.stands() {
+	lost := r.Lost()
+	restored := restoredBy(lost)
+	return w.Restoration(ctx, lost, nil).Writes() > 0 || slices.ContainsFunc(r.Changes, func(e Entry) bool {
+		if !e.Status.stands() || restored(&e) {
 			return false
 		}
 		v := r.Reverse(ctx, w, e)
@@ -111,12 +113,8 @@ func (r *Recorded) Undoable(ctx context.Context, w *Writer) bool {
 func (r *Recorded) Reverse(ctx context.Context, w *Writer, e Entry) Reversal {
 	v := Reversal{Entry: e}
 	before, err := r.before(&e)
-	switch {
-	case err != nil:
+	if err != nil {
 		v.Obstacle, v.Err = Unread, err
-		return v
-	case e.Op.Verb == remedy.Delete && e.Before != nil && e.Before.Partial:
-		v.Obstacle = Unkept
 		return v
 	}
 	now, err := w.Read(ctx, e.Op.Object)
@@ -161,18 +159,14 @@ func (w *Writer) Undo(ctx context.Context, r *Recorded, agreed *Reversal) Record
 	for tries := 1; ; tries++ {
 		v := r.Reverse(ctx, w, agreed.Entry)
 		c := &Change{Op: *agreed.Op, Cause: agreed.Entry.Cause, Why: undoing(agreed.Entry.Number, r.Dir), Risk: agreed.Entry.Risk}
-		if lost && (v.Obstacle == Undone || v.Obstacle == Exists && made(&c.Op, v.now)) {
+		if lost && v.Obstacle == Undone {
 			return Record{Time: w.Now(), Change: *c, Status: Done}
 		}
 		if v.Op == nil {
 			return Record{Time: w.Now(), Change: *c, Status: Skipped, Err: errors.Join(errors.New(Words(v.Obstacle)), v.Err)}
 		}
 		c.Op = *v.Op
-		now := v.now
-		if v.Op.Creates() {
-			now = nil
-		}
-		made := w.Make(ctx, c, now)
+		made := w.Make(ctx, c, v.now)
 		if lost = lost || made.Status == Unanswered; made.Status != Skipped && made.Status != Unanswered || tries == mostTries {
 			return made
 		}
@@ -188,7 +182,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 	case err != nil && !absent:
 		return nil, Unread, err
 	case op.Verb == remedy.Delete:
-		return w.restore(ctx, op, before, now)
+		return nil, deleted(op, now), nil
 	case op.Verb == remedy.Create:
 		return revoke(op, now, absent)
 	case op.Verb == remedy.Restore:
@@ -417,21 +411,15 @@ func ungrant(op *remedy.Op, now *unstructured.Unstructured) *remedy.Op {
 	return new(remedy.PatchOf(id, remedy.Test(path, op.Grant.Subject()), remedy.Remove(path)))
 }
 
-// restore makes a deleted object again of which the manifest was kept, unless there is one of its name, or an owner of it is gone.
-func (w *Writer) restore(ctx context.Context, op *remedy.Op, before, now *unstructured.Unstructured) (*remedy.Op, Obstacle, error) {
+// deleted says how an object stands to its deletion, of which nothing whole was kept: what was, a restoration makes again.
+func deleted(op *remedy.Op, now *unstructured.Unstructured) Obstacle {
 	switch {
-	case now != nil && now.GetUID() == op.Object.UID && now.GetDeletionTimestamp() == nil:
-		return nil, Undone, nil
-	case now != nil && now.GetUID() == op.Object.UID:
-		return nil, Going, nil
-	case now != nil:
-		return nil, Exists, nil
-	case before == nil || !op.Save:
-		return nil, Final, nil
+	case now == nil:
+		return Final
+	case now.GetUID() != op.Object.UID:
+		return Exists
+	case now.GetDeletionTimestamp() == nil:
+		return Undone
 	}
-	owners, _, _ := unstructured.NestedSlice(before.Object, "metadata", "ownerReferences")
-	if obstacle, err := w.owners(ctx, op.Object.Namespace, []remedy.Step{remedy.Add("/metadata/ownerReferences", owners)}); obstacle != "" {
-		return nil, obstacle, err
-	}
-	return &remedy.Op{Verb: remedy.Restore, Object: op.Object, Manifest: manifest(before).Object}, "", nil
+	return Going
 }

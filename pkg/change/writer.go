@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -265,12 +264,12 @@ func stands(op *remedy.Op, before, now *unstructured.Unstructured) bool {
 		is, _ := remedy.At(now.Object, f.Path)
 		entries, list := f.Is.([]any)
 		if !list {
-			return f.Is != nil && within(f.Is, is)
+			return f.Is != nil && remedy.Within(f.Is, is)
 		}
 		was, _ := f.Was.([]any)
 		there, _ := is.([]any)
 		return slices.ContainsFunc(entries, func(e any) bool {
-			made := func(other any) bool { return within(e, other) }
+			made := func(other any) bool { return remedy.Within(e, other) }
 			return !slices.ContainsFunc(was, made) && slices.ContainsFunc(there, made)
 		})
 	})
@@ -305,35 +304,6 @@ func fence(c *Change, before *unstructured.Unstructured) *Change {
 
 func fenced(o *unstructured.Unstructured) bool {
 	return o != nil && o.GetAnnotations()[fenceAnnotation] != ""
-}
-
-// made reports whether an object is what a change that makes one has made, with what the API server or others have added.
-func made(op *remedy.Op, now *unstructured.Unstructured) bool {
-	if now == nil {
-		return false
-	}
-	wanted := maps.Clone(op.Manifest)
-	delete(wanted, "metadata")
-	delete(wanted, "status")
-	return within(wanted, now.Object)
-}
-
-// within reports whether all of a value is in another: each field of a map, and each entry of a list in its place.
-func within(part, whole any) bool {
-	switch p := part.(type) {
-	case map[string]any:
-		w, _ := whole.(map[string]any)
-		for key, value := range p {
-			if !within(value, w[key]) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		w, _ := whole.([]any)
-		return slices.EqualFunc(p, w, within)
-	}
-	return remedy.Same(part, whole)
 }
 
 // errGone says that an object does not exist any more, so that nothing of it is to be taken back.

@@ -3,6 +3,7 @@
 package change_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +29,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // thing is an object of a plural, such as configmaps, in a namespace, or in none after a dash.
@@ -219,27 +222,64 @@ func TestLateFence(t *testing.T) {
 	}
 }
 
-// What was made again is what has its fields: another object of its name is not it.
-func TestUndoIsNotAnother(t *testing.T) {
-	g := thing("guards", "g")
+// restoring is a run that has deleted what the objects show, and the cluster without it.
+func restoring(t *testing.T, objects map[graph.Identity]string) (*testapi.Server, change.Writer, *change.Recorded) {
+	t.Helper()
 	s := testapi.New()
-	s.Put(g, object(t, guarded))
+	s.Put(thing("namespaces", "s"), object(t, `{}`))
 	w := writing(t, s)
-	w.Make(t.Context(), &change.Change{Op: remedy.DeleteOf(g, metav1.DeleteOptions{}).Saved("1")}, s.Object(g))
-	s.Remove(g)
+	for id, text := range objects {
+		s.Put(id, object(t, text))
+		w.Make(t.Context(), &change.Change{Op: remedy.DeleteOf(id, metav1.DeleteOptions{}).Saved("1")}, s.Object(id))
+		s.Remove(id)
+	}
 	recorded, err := change.ReadJournal(w.Journal.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	agreed := recorded.Undo(t.Context(), &w)
-	s.Before = func(*remedy.Op) error { // it is lost, and somebody else makes one
-		another := g
-		another.UID = "another"
-		s.Put(another, object(t, strings.Replace(guarded, "Fail", "Ignore", 1)))
-		return errLost
+	return s, w, recorded
+}
+
+// What was made again is what has its fields: another object of its name is not it, also when no answer came.
+func TestRestoreIsNotAnother(t *testing.T) {
+	g := thing("guards", "g")
+	for _, theirs := range []string{guarded, strings.Replace(guarded, "Fail", "Ignore", 1)} {
+		s, w, recorded := restoring(t, map[graph.Identity]string{g: guarded})
+		p := w.Restoration(t.Context(), recorded.Lost(), nil)
+		s.Before = func(*remedy.Op) error { // it is lost, and somebody else makes one
+			another := g
+			another.UID = "another"
+			s.Put(another, object(t, theirs))
+			return errLost
+		}
+		ids, all := w.Restore(t.Context(), "dir", p, func(change.Record) {})
+		if same := theirs == guarded; all != same || (ids[g.UID] == "another") != same {
+			t.Errorf("%s: all %t, %v", theirs, all, ids)
+		}
 	}
-	if made := w.Undo(t.Context(), recorded, &agreed[0]); made.Status != change.Skipped {
-		t.Errorf("%s: %v", made.Status, made.Err)
+}
+
+// An object is made with the UIDs that its owners have by now, after these, once, and again where the answer is lost.
+func TestRestoreOwners(t *testing.T) {
+	owner, child := thing("configmaps", "owner"), thing("configmaps", "child")
+	for _, lost := range []int{0, 1, 2} {
+		s, w, recorded := restoring(t, map[graph.Identity]string{owner: `{"data":{"a":"b"}}`,
+			child: `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"uid-owner"}]},"data":{"c":"d"}}`})
+		requests := 0
+		s.Before = func(*remedy.Op) error {
+			if requests++; requests == lost {
+				return errLost
+			}
+			return nil
+		}
+		ids, all := w.Restore(t.Context(), "dir", w.Restoration(t.Context(), recorded.Lost(), nil), func(change.Record) {})
+		now := s.Object(child)
+		if !all || now == nil || len(now.GetOwnerReferences()) != 1 || now.GetOwnerReferences()[0].UID != s.Object(owner).GetUID() || ids[owner.UID] != s.Object(owner).GetUID() {
+			t.Errorf("answer %d lost: all %t, %v, %v", lost, all, ids, now)
+		}
+		if again := w.Restoration(t.Context(), recorded.Lost(), nil); again.Writes() > 0 || again.Left() {
+			t.Errorf("answer %d lost: a second time: %v", lost, again.Items)
+		}
 	}
 }
 
@@ -313,20 +353,16 @@ func TestUndo(t *testing.T) {
 		"a reference to its heir": {[]remedy.Op{reference}, func(s *testapi.Server) {
 			s.Edit(thing("configmaps", "b"), func(o *unstructured.Unstructured) { o.SetUID("other") })
 		}, "Ownerless"},
-		"a suspension that was ended":   {[]remedy.Op{suspended}, nil, "replace /spec/suspend true"},
-		"it is there again":             {[]remedy.Op{finalizer}, edit(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/z", "x/y"}) }), "Undone"},
-		"it is being deleted":           {[]remedy.Op{finalizer}, edit(func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(new(metav1.Now())) }), "Terminating"},
-		"it is gone":                    {[]remedy.Op{finalizer}, func(s *testapi.Server) { s.Remove(a) }, "Gone"},
-		"another has its name":          {[]remedy.Op{finalizer}, edit(func(o *unstructured.Unstructured) { o.SetUID("other") }), "Gone"},
-		"a workload":                    {[]remedy.Op{scale}, nil, "scale 0 3"},
-		"a workload that was scaled":    {[]remedy.Op{scale}, replicas(5), "Changed"},
-		"a workload as it was before":   {[]remedy.Op{scale}, replicas(3), "Undone"},
-		"a deletion":                    {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{})}, func(s *testapi.Server) { s.Remove(a) }, "Final"},
-		"a saved deletion":              {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, func(s *testapi.Server) { s.Remove(a) }, "restore a"},
-		"a saved one without its owner": {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, func(s *testapi.Server) { s.Remove(a); s.Remove(thing("configmaps", "b")) }, "Ownerless"},
-		"a saved one that came back":    {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, edit(func(o *unstructured.Unstructured) { o.SetUID("other") }), "Exists"},
-		"a saved one that is not gone":  {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, nil, "Going"},
-		"a restart":                     {[]remedy.Op{{Verb: remedy.Restart, Object: a}}, nil, "Final"},
+		"a suspension that was ended": {[]remedy.Op{suspended}, nil, "replace /spec/suspend true"},
+		"it is there again":           {[]remedy.Op{finalizer}, edit(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/z", "x/y"}) }), "Undone"},
+		"it is being deleted":         {[]remedy.Op{finalizer}, edit(func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(new(metav1.Now())) }), "Terminating"},
+		"it is gone":                  {[]remedy.Op{finalizer}, func(s *testapi.Server) { s.Remove(a) }, "Gone"},
+		"another has its name":        {[]remedy.Op{finalizer}, edit(func(o *unstructured.Unstructured) { o.SetUID("other") }), "Gone"},
+		"a workload":                  {[]remedy.Op{scale}, nil, "scale 0 3"},
+		"a workload that was scaled":  {[]remedy.Op{scale}, replicas(5), "Changed"},
+		"a workload as it was before": {[]remedy.Op{scale}, replicas(3), "Undone"},
+		"a deletion":                  {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{})}, func(s *testapi.Server) { s.Remove(a) }, "Final"},
+		"a restart":                   {[]remedy.Op{{Verb: remedy.Restart, Object: a}}, nil, "Final"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testapi.New()
@@ -347,7 +383,7 @@ func TestUndo(t *testing.T) {
 				t.Fatal(err)
 			}
 			var all []string
-			for _, v := range recorded.Undo(t.Context(), &w) {
+			for _, v := range recorded.Undo(t.Context(), &w, recorded.Lost()) {
 				all = append(all, undone(&v))
 				if v.Op != nil {
 					if made := w.Undo(t.Context(), recorded, &v); made.Status != change.Done {
@@ -400,7 +436,7 @@ func TestUndoAfterTheAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agreed := recorded.Undo(t.Context(), &w)
+	agreed := recorded.Undo(t.Context(), &w, recorded.Lost())
 	s.Remove(b)
 	if made := w.Undo(t.Context(), recorded, &agreed[0]); made.Status != change.Skipped || len(s.Object(a).GetOwnerReferences()) > 0 {
 		t.Errorf("%s, %v: %v", made.Status, s.Object(a).GetOwnerReferences(), made.Err)
@@ -424,7 +460,7 @@ func TestUndoDeletionPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all := recorded.Undo(t.Context(), &w); len(all) != 1 || all[0].Obstacle != want {
+		if all := recorded.Undo(t.Context(), &w, recorded.Lost()); len(all) != 1 || all[0].Obstacle != want {
 			t.Errorf("%t: %+v", left, all)
 		}
 	}
@@ -459,7 +495,7 @@ func TestUndoScale(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := recorded.Undo(t.Context(), &w)
+		all := recorded.Undo(t.Context(), &w, recorded.Lost())
 		if len(all) != 1 || all[0].Obstacle != test.want || (all[0].Op != nil) != (test.want == "") {
 			t.Errorf("%s: %+v", name, all)
 		}
@@ -501,7 +537,7 @@ func TestUndoReclaimPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all := recorded.Undo(t.Context(), &w); len(all) != 1 || all[0].Obstacle != test.want {
+		if all := recorded.Undo(t.Context(), &w, recorded.Lost()); len(all) != 1 || all[0].Obstacle != test.want {
 			t.Errorf("%s: %+v", name, all)
 		}
 	}
@@ -551,7 +587,7 @@ func TestForeignJournals(t *testing.T) {
 				return
 			}
 			_, claimed := recorded.Claim()
-			all := recorded.Undo(t.Context(), &w)
+			all := recorded.Undo(t.Context(), &w, recorded.Lost())
 			if honest := name == "as it was written"; claimed == nil && (all[0].Op != nil) != honest {
 				t.Errorf("%+v", all)
 			}
@@ -587,22 +623,41 @@ func spoilManifest(dir string) error {
 	return os.WriteFile(files[0], []byte("metadata:\n  finalizers: [evil/x]\n"), 0o600)
 }
 
-// A Secret of which the data was not kept is not made again without it.
+// A Secret is kept without its data, or encrypted, and made again only with it.
 func TestUndoOfASecret(t *testing.T) {
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
 	a := thing("secrets", "a")
-	for _, kept := range []bool{false, true} {
+	for _, c := range []struct {
+		kept []age.Recipient
+		keys []age.Identity
+		want restore.Reason
+	}{{nil, nil, restore.Unkept}, {[]age.Recipient{key.Recipient()}, nil, restore.Unread}, {[]age.Recipient{key.Recipient()}, []age.Identity{key}, ""}} {
 		s := testapi.New()
+		s.Put(thing("namespaces", "s"), object(t, `{}`))
 		s.Put(a, object(t, `{"kind":"Secret","apiVersion":"v1","data":{"password":"c2VjcmV0"}}`))
 		w := writing(t, s)
-		w.Journal.Secrets = kept
+		w.Journal.Secrets = c.kept
 		w.Make(t.Context(), &change.Change{Op: remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, s.Object(a))
 		s.Remove(a)
+		files, err := filepath.Glob(filepath.Join(w.Journal.Dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if data, err := os.ReadFile(file); err != nil || bytes.Contains(data, []byte("c2VjcmV0")) { //nolint:gosec // of the test
+				t.Errorf("%s has the data of the Secret (%v)", file, err)
+			}
+		}
 		recorded, err := change.ReadJournal(w.Journal.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all := recorded.Undo(t.Context(), &w); (all[0].Op != nil) != kept || !kept && all[0].Obstacle != change.Unkept {
-			t.Errorf("kept %t: %+v", kept, all[0])
+		recorded.Keys = c.keys
+		if p := w.Restoration(t.Context(), recorded.Lost(), nil); p.Items[0].Reason != c.want {
+			t.Errorf("%+v: %q", c, p.Items[0].Reason)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (d *deletionOptions) addDeletionFlags(cmd *cobra.Command) {
 var scopes = []string{"auto", "namespace", "cluster"}
 
 func (d *deletionOptions) validateDeletion() error {
-	if err := d.validateConsent(d.globals); err != nil {
+	if err := cmp.Or(d.validateBackup(), d.validateConsent(d.globals)); err != nil {
 		return err
 	}
 	switch {

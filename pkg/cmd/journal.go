@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"filippo.io/age"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +30,10 @@ type journaling struct {
 	g       *globals
 	backup  string
 	secrets bool
+	// keys are the public keys for which Secrets are encrypted that are kept, and identity is the file with a private one.
+	keys       []string
+	recipients []age.Recipient
+	identity   string
 	// sender sends changes of single objects, and reads these whole.
 	sender *cluster.Sender
 	// stays: a temporary change of an earlier run was to be taken back, and was not.
@@ -44,7 +49,8 @@ const (
 func (j *journaling) addFlags(flags *pflag.FlagSet, usage string) {
 	flags.StringVar(&j.backup, "backup", "", usage+`; "none" keeps no journal at all (default: below kubectl-gc/journal in $XDG_STATE_HOME)`)
 	flags.Lookup("backup").NoOptDefVal = usualBackup
-	flags.BoolVar(&j.secrets, "backup-secrets", false, "Keep the data of Secrets, too")
+	flags.BoolVar(&j.secrets, "backup-secrets", false, "Keep the data of Secrets, too, encrypted for --backup-recipient")
+	flags.StringArrayVar(&j.keys, "backup-recipient", nil, "Public key, of age or ssh, for which Secrets are encrypted that are kept")
 }
 
 // reach makes what sends changes, and finds out which cluster this is.
@@ -116,13 +122,22 @@ func (j *journaling) begin(header change.Header) (*change.Journal, error) {
 	if err != nil {
 		return nil, withoutBackup(err)
 	}
-	journal.Secrets = j.secrets
+	journal.Secrets = j.recipients
 	if usual, err := state("journal"); err == nil {
 		if err := change.Remember(usual, base); err != nil {
 			fmt.Fprintf(j.g.ErrOut, "warning: later runs find the journal of this one only with --backup=%s: %s\n", shell.Quote(base), render.Line(err.Error()))
 		}
 	}
 	return journal, nil
+}
+
+// validateBackup reads for whom Secrets are encrypted.
+func (j *journaling) validateBackup() (err error) {
+	if j.secrets != (len(j.keys) > 0) {
+		return hintedError{usageError{errors.New("--backup-secrets needs a --backup-recipient, and that is for --backup-secrets: Secrets are kept encrypted alone")}, "a public key of age (age-keygen makes one), or of ssh"}
+	}
+	j.recipients, err = change.ParseRecipients(j.keys)
+	return err
 }
 
 // keep makes the journal of a deletion or collection, with its plan and, if that was asked for, whole objects. Without a place for one, and when none was
@@ -274,7 +289,7 @@ func (j *journaling) takeBack(ctx context.Context, w *change.Writer, r *change.R
 	if made.Status != change.TakenBack {
 		return false
 	}
-	if err := r.MarkTakenBack(e.Number, time.Now()); err != nil {
+	if err := r.MarkTakenBack(time.Now(), e.Number); err != nil {
 		fmt.Fprintf(j.g.ErrOut, "warning: writing the journal: %s\n", render.Line(err.Error()))
 	}
 	return true

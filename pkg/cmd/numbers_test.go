@@ -64,7 +64,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, test.got, test.want)
 		}
 	}
-	age(t, files[0], 61*time.Minute)
+	aged(t, files[0], 61*time.Minute)
 	if got := taken("https://a", "shop", "fin-dead", "pod/x"); !strings.Contains(got, "0 number 1 was shown at ") || !strings.Contains(got, ", as --cause=fin-dead@deployment/ops/operator:") {
 		t.Error("after an hour:", got)
 	}
@@ -76,8 +76,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// age makes what was kept older.
-func age(t *testing.T, file string, by time.Duration) {
+// aged makes what was kept older.
+func aged(t *testing.T, file string, by time.Duration) {
 	t.Helper()
 	var kept numbered
 	text, err := os.ReadFile(file)

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,12 +11,17 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // undoOptions are what the command line of undo says.
@@ -23,8 +29,17 @@ type undoOptions struct {
 	*globals
 	journaling
 	consenting
+	only []string
+	undoWhat
+	args []string
+}
+
+// undoWhat says what of a run is taken back.
+type undoWhat struct {
+	// temporary: only what the run would have taken back itself.
 	temporary bool
-	args      []string
+	// wanted are the objects that are made again, nil for all, and then with all else.
+	wanted func(graph.Identity) bool
 }
 
 const undoLong = `Take back what an earlier run of this program has changed, the last change
@@ -64,12 +79,37 @@ func newUndo(g *globals) *cobra.Command {
 	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask")
 	flags.StringVar(&o.confirm, "confirm", "", "Go ahead only if the changes are those with this digest, which --dry-run printed")
 	flags.BoolVar(&o.temporary, "temporary", false, "Take back only what the run would have taken back itself: its temporary changes")
+	flags.StringSliceVar(&o.only, "only", nil, "Only recreate these deleted objects, each TYPE/NAME; with -n those of a namespace")
+	flags.StringVar(&o.identity, "backup-identity", "", "File with the private key, of age or ssh, that decrypts the Secrets that were kept")
 	o.addFlags(flags, "Where the journals of runs are")
 	g.completeValues(cmd, map[string][]string{"dry-run": dryRuns})
 	return cmd
 }
 
-func (o *undoOptions) validate() error { return o.validateConsent(o.globals) }
+func (o *undoOptions) validate() error {
+	if len(o.only) > 0 && o.temporary {
+		return errors.New("--only and --temporary exclude each other: deleted objects are no temporary changes")
+	}
+	for _, only := range o.only {
+		if kind, name, ok := strings.Cut(only, "/"); !ok || kind == "" || name == "" {
+			return fmt.Errorf("--only=%s: it must be TYPE/NAME", only)
+		}
+	}
+	return cmp.Or(o.validateBackup(), o.validateConsent(o.globals))
+}
+
+// chosen reports whether an object is one of --only, whose types are written as kubectl prints them, or as the server names them.
+func (o *undoOptions) chosen(id graph.Identity) bool {
+	if namespace := *o.config.Namespace; namespace != "" && id.Namespace != "" && id.Namespace != namespace {
+		return false
+	}
+	r := id.Resource
+	return slices.ContainsFunc(o.only, func(only string) bool {
+		of, name, _ := strings.Cut(only, "/")
+		of = strings.ToLower(of)
+		return name == id.Name && slices.Contains([]string{strings.ToLower(r.Kind), r.Resource, r.GroupResource().String(), strings.ToLower(r.Kind) + "." + r.Group}, of)
+	})
+}
 
 func (o *undoOptions) run(ctx context.Context) error {
 	if err := o.reach(ctx, o.dryRun == "server"); err != nil {
@@ -79,7 +119,15 @@ func (o *undoOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.undo(ctx, &o.consenting, r, o.temporary)
+	if o.identity != "" {
+		if r.Keys, err = change.ReadIdentities(o.identity); err != nil {
+			return fmt.Errorf("reading --backup-identity: %w", err)
+		}
+	}
+	if len(o.only) > 0 {
+		o.wanted = o.chosen
+	}
+	return o.undo(ctx, &o.consenting, r, o.undoWhat)
 }
 
 // find finds the run.
@@ -131,49 +179,91 @@ func (j *journaling) read(dir string) (*change.Recorded, error) {
 	return r, nil
 }
 
+// undoing is how a run is taken back.
+type undoing struct {
+	*change.Recorded
+	// lost are the objects of its backup, and plan is how they are made again.
+	lost []restore.Saved
+	plan *restore.Plan
+	// reversals take its other changes back.
+	reversals []change.Reversal
+}
+
+// lookBack finds out how a run is taken back, as everything is now.
+func (j *journaling) lookBack(ctx context.Context, r *change.Recorded, o undoWhat) *undoing {
+	w, u := j.writer(nil), &undoing{Recorded: r, plan: &restore.Plan{}}
+	if !o.temporary {
+		u.lost = r.Lost()
+		u.plan = w.Restoration(ctx, u.lost, o.wanted)
+	}
+	if o.wanted == nil {
+		u.reversals = slices.DeleteFunc(r.Undo(ctx, &w, u.lost), func(v change.Reversal) bool { return o.temporary && !v.Entry.Temporary })
+	}
+	return u
+}
+
+// digest is the same as long as the same would be done.
+func (u *undoing) digest() string {
+	return preview.Checksum(u.plan.Digest(), change.DigestOf(u.reversals))
+}
+
+// show prints how a run is taken back. It returns how many changes are made for that, and whether something is left.
+func (j *journaling) show(u *undoing, markEnded bool) (changes int, left bool, _ error) {
+	fmt.Fprintln(j.g.Out, render.RunTitle(u.Recorded))
+	if err := render.Restoration(j.g.Out, u.plan); err != nil {
+		return 0, false, err
+	}
+	changes, left = u.plan.Writes(), u.plan.Left()
+	var ended []int
+	for i := range u.reversals {
+		v := &u.reversals[i]
+		if err := render.Reversal(j.g.Out, v); err != nil {
+			return 0, false, err
+		}
+		left = left || v.Left()
+		if v.Possible() {
+			changes++
+		} else if v.Ended() && markEnded { // by a run that was interrupted, or by others
+			ended = append(ended, v.Entry.Number)
+		}
+	}
+	if err := u.MarkTakenBack(time.Now(), ended...); err != nil {
+		return 0, false, fmt.Errorf("writing the journal: %w", err)
+	}
+	return changes, left, nil
+}
+
 // undo shows what takes a run back, asks, and does it.
-func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded, temporary bool) error {
+func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded, o undoWhat) error {
 	release, err := claim(r)
 	if err != nil {
 		return err
 	}
 	defer release()
-	w := j.writer(nil)
-	reversals := slices.DeleteFunc(r.Undo(ctx, &w), func(v change.Reversal) bool { return temporary && !v.Entry.Temporary })
-	fmt.Fprintln(j.g.Out, render.RunTitle(r))
-	possible, left := 0, false
-	for i := range reversals {
-		v := &reversals[i]
-		if err := render.Reversal(j.g.Out, v); err != nil {
-			return err
-		}
-		left = left || v.Left()
-		if v.Possible() {
-			possible++
-		} else if v.Ended() && c.dryRun == "none" { // by a run that was interrupted, or by others
-			if err := r.MarkTakenBack(v.Entry.Number, time.Now()); err != nil {
-				return fmt.Errorf("writing the journal: %w", err)
-			}
-		}
-	}
-	digest := change.DigestOf(reversals)
+	u := j.lookBack(ctx, r, o)
+	changes, left, err := j.show(u, c.dryRun == "none")
 	switch {
-	case possible == 0 && left:
+	case err != nil:
+		return err
+	case changes == 0 && left:
 		fmt.Fprintln(j.g.Out, "Nothing can be taken back.")
 		return errRemaining
-	case possible == 0:
+	case changes == 0:
 		fmt.Fprintln(j.g.Out, "Nothing to take back.")
 		return nil
 	case c.dryRun == "client":
-		fmt.Fprintf(j.g.Out, "Approve exactly this: --confirm=%s\n", digest)
+		fmt.Fprintf(j.g.Out, "Approve exactly this: --confirm=%s\n", u.digest())
 		return nil
 	case c.dryRun == "server":
-		return j.askServer(ctx, reversals)
+		return j.askServer(ctx, u)
 	}
-	if err := j.agrees(ctx, c, digest, fmt.Sprintf("Take back %s in %s? (y/N): ", counted(possible, "change"), j.g.where)); err != nil {
+	if err := j.agrees(ctx, c, u.digest(), fmt.Sprintf("Take this back (%s) in %s? (y/N): ", counted(changes, "change"), j.g.where)); err != nil {
 		return err
 	}
-	return j.takeAllBack(ctx, r, reversals)
+	if again := j.lookBack(ctx, r, o); len(u.lost) > 0 && again.digest() != u.digest() {
+		return hintedError{errors.New("what can be taken back has changed since the question; nothing was changed"), "run it again, and look at what it shows"}
+	}
+	return j.takeAllBack(ctx, u)
 }
 
 // agrees returns nil if the user agrees to a plan that was shown.
@@ -187,29 +277,42 @@ func (j *journaling) agrees(ctx context.Context, c *consenting, digest, question
 	return err
 }
 
-// askServer sends what takes changes back as dry runs.
-func (j *journaling) askServer(ctx context.Context, reversals []change.Reversal) error {
+// askServer sends what takes changes back as dry runs. What has to be made first is not there for the others.
+func (j *journaling) askServer(ctx context.Context, u *undoing) error {
 	var failed []error
-	for i := range reversals {
-		if op := reversals[i].Op; op != nil {
-			if err := j.sender.Do(ctx, op); err != nil {
-				failed = append(failed, fmt.Errorf("%s: %w", render.Change(op), err))
-			}
+	try := func(op *remedy.Op) {
+		if err := j.sender.Do(ctx, op); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", render.Change(op), err))
+		}
+	}
+	for _, op := range u.plan.Tries() {
+		try(&op)
+	}
+	for i := range u.reversals {
+		if op := u.reversals[i].Op; op != nil {
+			try(op)
 		}
 	}
 	return errors.Join(failed...)
 }
 
 // takeAllBack takes changes back that were agreed to, each as its object is by then. What it changes is kept in a journal, too.
-func (j *journaling) takeAllBack(ctx context.Context, r *change.Recorded, reversals []change.Reversal) error {
-	journal, err := j.begin(change.Header{Undoes: r.Dir, Redoes: r.Back()})
+func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
+	journal, err := j.begin(change.Header{Undoes: u.Dir, Redoes: u.Back()})
 	if err != nil {
 		return err
 	}
 	w := j.writer(journal)
-	failed := false
-	for i := range reversals {
-		v := &reversals[i]
+	failed := u.plan.Left()
+	if u.plan.Writes() > 0 {
+		ids, all := w.Restore(ctx, u.Dir, u.plan, func(made change.Record) { fmt.Fprintln(j.g.Out, render.Undone(&made)) })
+		failed = failed || !all
+		if err := u.MarkTakenBack(time.Now(), u.Restored(u.lost, ids)...); err != nil {
+			return errors.Join(fmt.Errorf("writing the journal: %w", err), journal.Close())
+		}
+	}
+	for i := range u.reversals {
+		v := &u.reversals[i]
 		switch {
 		case !v.Possible():
 			failed = failed || v.Left()
@@ -217,20 +320,20 @@ func (j *journaling) takeAllBack(ctx context.Context, r *change.Recorded, revers
 		case ctx.Err() != nil:
 			return errors.Join(ctx.Err(), journal.Close())
 		case v.Ends():
-			failed = !j.takeBack(ctx, &w, r, &v.Entry) || failed
+			failed = !j.takeBack(ctx, &w, u.Recorded, &v.Entry) || failed
 			continue
 		}
-		made := w.Undo(ctx, r, v)
+		made := w.Undo(ctx, u.Recorded, v)
 		fmt.Fprintln(j.g.Out, render.Undone(&made))
 		if made.Status != change.Done {
 			failed = true
 			continue
 		}
-		if err := r.MarkTakenBack(v.Entry.Number, time.Now()); err != nil {
+		if err := u.MarkTakenBack(time.Now(), v.Entry.Number); err != nil {
 			return errors.Join(fmt.Errorf("writing the journal: %w", err), journal.Close())
 		}
 	}
-	if err := journal.Close(); err != nil || !failed {
+	if err := errors.Join(ctx.Err(), journal.Close()); err != nil || !failed {
 		return err
 	}
 	return errRemaining

@@ -181,7 +181,7 @@ func (o *unstickOptions) validate() error {
 	if err := o.takePicks(); err != nil {
 		return err
 	}
-	if err := cmp.Or(o.validateStuck(), o.validateConsent(o.globals)); err != nil {
+	if err := cmp.Or(o.validateStuck(), o.validateBackup(), o.validateConsent(o.globals)); err != nil {
 		return err
 	}
 	risky := explain.Risk(o.allow)
@@ -214,7 +214,7 @@ func (o *unstickOptions) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return o.undo(ctx, &o.consenting, r, false)
+		return o.undo(ctx, &o.consenting, r, undoWhat{})
 	}
 	if err := o.readFinalizers(); err != nil {
 		return err

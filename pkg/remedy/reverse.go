@@ -352,3 +352,21 @@ func At(value any, pointer string) (any, bool) {
 	}
 	return value, true
 }
+
+// Within reports whether all of a value is in another: each field of a map, and each entry of a list in its place.
+func Within(part, whole any) bool {
+	switch p := part.(type) {
+	case map[string]any:
+		w, _ := whole.(map[string]any)
+		for key, value := range p {
+			if !Within(value, w[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		w, _ := whole.([]any)
+		return slices.EqualFunc(p, w, Within)
+	}
+	return Same(part, whole)
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // RunTitle says which run this is.
@@ -35,6 +36,64 @@ func Reversal(w io.Writer, v *change.Reversal) error {
 	}
 	_, err := fmt.Fprintln(w, printable(text))
 	return err
+}
+
+// Restoration says how deleted objects are made again, in the order in which that is done, and which are not.
+func Restoration(w io.Writer, p *restore.Plan) error {
+	for _, part := range []struct {
+		do    restore.Do
+		label string
+		says  func(i *restore.Item) string
+	}{
+		{restore.Make, "create: ", func(i *restore.Item) string { return objectName(i.Object) + released(i) }},
+		{restore.Await, "await:  ", func(i *restore.Item) string {
+			return objectName(i.Object) + ": " + objectName(i.By) + " recreates it; undo does if that does not"
+		}},
+		{restore.Link, "link:   ", func(i *restore.Item) string { return objectName(i.Object) + " to its recreated owners" }},
+		{restore.Leave, "leave:  ", refused},
+		{restore.Refuse, "NOT:    ", refused},
+	} {
+		n := 0
+		for _, i := range p.Items {
+			if i.Do != part.do || i.Reason == restore.NotAsked {
+				continue
+			}
+			if n++; n <= mostRestored {
+				if _, err := fmt.Fprintln(w, printable(part.label+part.says(i))); err != nil {
+					return err
+				}
+			}
+		}
+		if n > mostRestored {
+			if _, err := fmt.Fprintf(w, "%sand %d more\n", part.label, n-mostRestored); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mostRestored is how many objects of a restoration are named each way.
+const mostRestored = 50
+
+// refused says why an object is not made again.
+func refused(i *restore.Item) string {
+	text := objectName(i.Object) + ": " + string(i.Reason)
+	if i.By.Name != "" {
+		text += " (" + objectName(i.By) + ")"
+	}
+	if i.Err != nil {
+		text += ": " + message(i.Err)
+	}
+	return text
+}
+
+// released names the volume that a claim gets again.
+func released(i *restore.Item) string {
+	if len(i.First) == 0 {
+		return ""
+	}
+	return ", bound to " + objectName(i.First[0].Object) + " again"
 }
 
 // Undone says what became of a change that takes another one back.

@@ -41,7 +41,7 @@ func TestClaim(t *testing.T) {
 		t.Fatalf("%v: %+v", err, read)
 	}
 	defer release()
-	if err := read.MarkTakenBack(1, time.Now()); err != nil {
+	if err := read.MarkTakenBack(time.Now(), 1); err != nil {
 		t.Fatal(err)
 	}
 	if now, err := change.ReadJournal(e.Journal.Dir); err != nil || len(now.Changes) != 2 || now.Changes[1].Status != unstick.Done {

@@ -255,7 +255,7 @@ func (c *client) resume(ctx context.Context) {
 				continue
 			}
 			c.toldOf(made.Status, &e)
-			if err := r.MarkTakenBack(e.Number, time.Now()); err != nil {
+			if err := r.MarkTakenBack(time.Now(), e.Number); err != nil {
 				panic(err)
 			}
 		}
@@ -292,8 +292,21 @@ func (p *play) undo(ctx context.Context) {
 		return
 	}
 	defer release()
-	w := c.writer()
-	for _, v := range r.Undo(ctx, &w) {
+	w, lost := c.writer(), r.Lost()
+	ids, _ := w.Restore(ctx, r.Dir, w.Restoration(ctx, lost, nil), func(made change.Record) {
+		p.say("undo: %s: %s, %v", sentence(&made.Change.Op), made.Status, made.Err)
+		if !c.dead && made.Status != change.Done && made.Err == nil {
+			p.fail("%s is not made, and it is not said why: %s", sentence(&made.Change.Op), made.Status)
+		}
+	})
+	if !c.dead {
+		restored := r.Restored(lost, ids)
+		for _, number := range restored {
+			c.toldOf(change.TakenBack, &r.Changes[number-1])
+		}
+		_ = r.MarkTakenBack(time.Now(), restored...)
+	}
+	for _, v := range r.Undo(ctx, &w, lost) {
 		switch {
 		case !v.Possible() && v.Obstacle == "":
 			p.fail("%s is not undone, and it is not said why", sentence(v.Entry.Op))
@@ -301,14 +314,14 @@ func (p *play) undo(ctx context.Context) {
 		case v.Ends():
 			if made := r.TakeBack(ctx, &w, &v.Entry); !c.dead && made.Status == change.TakenBack {
 				c.toldOf(made.Status, &v.Entry)
-				_ = r.MarkTakenBack(v.Entry.Number, time.Now())
+				_ = r.MarkTakenBack(time.Now(), v.Entry.Number)
 			}
 		default:
 			made := w.Undo(ctx, r, &v)
 			p.say("undo of %s: %s, %v", sentence(v.Entry.Op), made.Status, made.Err)
 			if !c.dead && made.Status == change.Done {
 				c.toldOf(change.TakenBack, &v.Entry)
-				_ = r.MarkTakenBack(v.Entry.Number, time.Now())
+				_ = r.MarkTakenBack(time.Now(), v.Entry.Number)
 			} else if !c.dead && made.Err == nil {
 				p.fail("%s is not undone, and it is not said why: %s", sentence(v.Entry.Op), made.Status)
 			}

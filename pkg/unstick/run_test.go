@@ -387,7 +387,7 @@ func TestJournal(t *testing.T) {
 	if err != nil || strings.Join(saved.GetFinalizers(), ",") != "x/z" || saved.GetUID() != "" {
 		t.Errorf("%v: %v", err, saved)
 	}
-	if err := recorded.MarkTakenBack(2, time.Now()); err != nil {
+	if err := recorded.MarkTakenBack(time.Now(), 2); err != nil {
 		t.Fatal(err)
 	}
 	if recorded, err = change.ReadJournal(dir); err != nil || recorded.Changes[1].Status != unstick.TakenBack {

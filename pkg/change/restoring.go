@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
+)
+
+const (
+	// controllersTake is how long a controller has to make a dependent of what was made again.
+	controllersTake = 10 * time.Second
+	// mostPasses is how often it is tried to make what a webhook, a quota or a definition does not let be made yet, and betweenPasses what lies between.
+	mostPasses    = 20
+	betweenPasses = 3 * time.Second
+	// restoringAtOnce is the number of objects that are made at once.
+	restoringAtOnce = 8
+)
+
+// Lost are the objects that a run was to delete or take references from, as they were kept, and no others: empty for a run that kept nothing whole.
+func (r *Recorded) Lost() []restore.Saved {
+	var all []restore.Saved
+	kept := false
+	add := func(id graph.Identity, k *Kept) {
+		saved := restore.Saved{Object: id}
+		if k != nil {
+			kept, saved.Partial = true, k.Partial
+			saved.Manifest, saved.Err = r.Manifest(k)
+		}
+		all = append(all, saved)
+	}
+	for i := range r.Planned {
+		add(r.Planned[i].Object, r.Planned[i].Kept)
+	}
+	for i := range r.Changes {
+		if e := &r.Changes[i]; e.Op.Verb == remedy.Delete && e.Op.Save && e.Before != nil && !e.Temporary && e.Status.stands() {
+			add(e.Op.Object, e.Before)
+		}
+	}
+	if !kept {
+		return nil
+	}
+	return all
+}
+
+// Restoration finds out how what a run has deleted is made again.
+func (w *Writer) Restoration(ctx context.Context, lost []restore.Saved, wanted func(graph.Identity) bool) *restore.Plan {
+	there := &there{ctx: ctx, Writer: w, many: map[place]int{}, lists: map[place]map[string]*unstructured.Unstructured{}}
+	for i := range lost {
+		there.many[placeOf(lost[i].Object)]++
+	}
+	return restore.Of(lost, there, wanted)
+}
+
+func placeOf(id graph.Identity) place { return place{id.Resource.GroupVersionResource, id.Namespace} }
+
+// there is what there is, for a restoration: objects of which there are many of a type and namespace come from one list.
+type there struct {
+	*Writer
+	ctx   context.Context
+	many  map[place]int
+	lists map[place]map[string]*unstructured.Unstructured
+}
+
+// Find implements restore.Cluster.
+func (t *there) Find(id graph.Identity) (*unstructured.Unstructured, error) {
+	at := placeOf(id)
+	if t.many[at] <= fewSingles {
+		return t.look(t.ctx, id)
+	}
+	if t.lists[at] == nil {
+		all, err := t.List(t.ctx, at.resource, at.namespace)
+		if err != nil {
+			return nil, err
+		}
+		t.lists[at] = make(map[string]*unstructured.Unstructured, len(all))
+		for i := range all {
+			all[i].SetGroupVersionKind(id.Resource.GroupVersionKind())
+			t.lists[at][all[i].GetName()] = &all[i]
+		}
+	}
+	return t.lists[at][id.Name], nil
+}
+
+// Resource implements restore.Cluster.
+func (t *there) Resource(kind schema.GroupVersionKind) (graph.Resource, error) {
+	return t.Writer.Resource(kind)
+}
+
+// look reads what has the name of an object, nil for nothing.
+func (w *Writer) look(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {
+	o, err := w.Read(ctx, id)
+	if answer.NoSuchObject(err, id.Resource.GroupResource(), id.Name) {
+		return nil, nil
+	}
+	return o, err
+}
+
+// restoring is a restoration that is being done.
+type restoring struct {
+	*Writer
+	dir  string
+	plan *restore.Plan
+	tell func(Record)
+
+	mu sync.Mutex
+	// ids are the UIDs that objects have by now, by those that they had.
+	ids map[types.UID]types.UID
+	// over are items of which there is nothing to do any more, and failed those that were not made.
+	over, failed map[*restore.Item]bool
+}
+
+// Restore makes objects again that were deleted, wave by wave, as a plan has it that was agreed to. Each object is looked at again right before, and
+// one that others have made meanwhile is left as it is. What is sent, and what became of it, is told, by one goroutine at a time. It returns the UIDs that
+// the objects have by now, by those that they had, and whether all was made.
+func (w *Writer) Restore(ctx context.Context, dir string, p *restore.Plan, tell func(Record)) (ids map[types.UID]types.UID, all bool) {
+	r := &restoring{Writer: w, dir: dir, plan: p, tell: tell, ids: map[types.UID]types.UID{}, over: map[*restore.Item]bool{}, failed: map[*restore.Item]bool{}}
+	for _, i := range p.Items {
+		if i.Do == restore.Nothing || i.Do == restore.Link {
+			r.ids[i.Object.UID] = i.Now.GetUID()
+		}
+	}
+	for pass := 1; ; pass++ {
+		again := r.pass(ctx, pass == mostPasses)
+		if !again || ctx.Err() != nil {
+			break
+		}
+		w.Wait(ctx, betweenPasses)
+	}
+	return r.ids, ctx.Err() == nil && len(r.failed) == 0
+}
+
+// pass does what can be done now. It reports whether more might be possible in a while, unless this is the last time.
+func (r *restoring) pass(ctx context.Context, last bool) (again bool) {
+	var retry atomic.Bool
+	for _, items := range r.waves() {
+		r.await(ctx, items)
+		items = slices.DeleteFunc(items, func(i *restore.Item) bool { return r.over[i] || ctx.Err() != nil })
+		contents, refused := r.contents(ctx, items)
+		var group errgroup.Group
+		group.SetLimit(restoringAtOnce)
+		for n, i := range items {
+			group.Go(func() error {
+				if r.one(ctx, i, contents[n], refused[n], last) {
+					retry.Store(true)
+				}
+				return nil
+			})
+		}
+		_ = group.Wait() // no function returns an error
+	}
+	return retry.Load()
+}
+
+// contents are what is to be made of items, and why an owner speaks against it.
+func (r *restoring) contents(ctx context.Context, items []*restore.Item) (contents []*unstructured.Unstructured, refused []error) {
+	met := map[types.UID]error{}
+	for _, i := range items {
+		content, no := i.Content(r.ids), error(nil)
+		for _, ref := range content.GetOwnerReferences() {
+			if _, known := met[ref.UID]; !known {
+				met[ref.UID] = r.ownedBy(ctx, i.Object.Namespace, ref)
+			}
+			no = errors.Join(no, met[ref.UID])
+		}
+		contents, refused = append(contents, content), append(refused, no)
+	}
+	return contents, refused
+}
+
+// ownedBy returns why nothing is to be made with the owner: it is gone, or goes.
+func (r *restoring) ownedBy(ctx context.Context, namespace string, ref metav1.OwnerReference) error {
+	entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&ref)
+	if err != nil {
+		return err
+	}
+	if obstacle, err := r.owner(ctx, namespace, entry, map[types.UID]Obstacle{}); obstacle != "" {
+		return errors.Join(fmt.Errorf("%s/%s: %s", ref.Kind, ref.Name, Words(obstacle)), err)
+	}
+	return nil
+}
+
+// waves are the items to be written to, in their order.
+func (r *restoring) waves() [][]*restore.Item {
+	var waves [][]*restore.Item
+	at := -1
+	for _, i := range r.plan.Items {
+		if !i.Writes() {
+			continue
+		}
+		if i.Wave != at {
+			waves, at = append(waves, nil), i.Wave
+		}
+		waves[len(waves)-1] = append(waves[len(waves)-1], i)
+	}
+	return waves
+}
+
+// await waits until controllers have made what is theirs, for as long as they have.
+func (r *restoring) await(ctx context.Context, items []*restore.Item) {
+	for end := r.Now().Add(controllersTake); ; r.Wait(ctx, time.Second) {
+		missing := false
+		for _, i := range items {
+			if i.Do != restore.Await || r.over[i] || r.ids[i.By.UID] == "" && r.failed[i] {
+				continue
+			}
+			switch now, err := r.look(ctx, i.Object); {
+			case err == nil && now != nil && now.GetDeletionTimestamp() == nil:
+				r.have(i, now.GetUID(), nil)
+			default:
+				missing = true
+			}
+		}
+		if !missing || ctx.Err() != nil || !r.Now().Before(end) {
+			return
+		}
+	}
+}
+
+// have keeps that an object is there, and tells how it was made, nil for by others.
+func (r *restoring) have(i *restore.Item, uid types.UID, made *Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids[i.Object.UID], r.over[i] = uid, true
+	if delete(r.failed, i); made != nil {
+		r.tell(*made)
+	}
+}
+
+// pending reports whether something is to be tried again, which others might need.
+func (r *restoring) pending() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.failed {
+		if !r.over[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// fail keeps that an object is not there, and tells why if nothing more is tried.
+func (r *restoring) fail(i *restore.Item, made *Record, again bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed[i] = true; !again {
+		r.over[i] = true
+		r.tell(*made)
+	}
+	return again
+}
+
+// one makes or links one object. It reports whether that is to be tried again.
+func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructured.Unstructured, refused error, last bool) (again bool) {
+	c := &Change{Op: remedy.Op{Verb: remedy.Restore, Object: i.Object, Manifest: content.Object}, Why: restored(r.dir), Risk: explain.Safe}
+	var before *unstructured.Unstructured
+	if i.Do == restore.Link {
+		op, now, err := r.link(ctx, i)
+		if op == nil && err == nil {
+			r.have(i, now.GetUID(), nil)
+			return false
+		}
+		if before, refused = now, err; op != nil {
+			c.Op = *op
+		}
+	}
+	if refused != nil {
+		return r.fail(i, &Record{Time: r.Now(), Change: *c, Status: Skipped, Err: refused}, !last && r.pending())
+	}
+	for n := range i.First {
+		if made := r.first(ctx, &i.First[n], c.Why); made.Status != Done {
+			return r.fail(i, &made, false)
+		}
+	}
+	made := r.Make(ctx, c, before)
+	if made.Status == Done {
+		r.have(i, made.Change.Op.Object.UID, &made)
+		return false
+	}
+	if now, err := r.look(ctx, i.Object); c.Op.Creates() && err == nil && now != nil && now.GetDeletionTimestamp() == nil && restore.Same(i, now) {
+		made.Status, made.Err = Done, nil // the answer was lost, or its controller was faster
+		r.have(i, now.GetUID(), &made)
+		return false
+	}
+	passes := made.Status == Unanswered || failedCall(made.Err) || apierrors.IsNotFound(made.Err) || errors.Is(made.Err, remedy.ErrChanged)
+	return r.fail(i, &made, passes && !last && ctx.Err() == nil)
+}
+
+// first makes a change of another object that comes before.
+func (r *restoring) first(ctx context.Context, op *remedy.Op, why string) Record {
+	c := &Change{Op: *op, Why: why, Risk: explain.Safe}
+	now, err := r.look(ctx, op.Object)
+	if err != nil || now == nil {
+		return Record{Time: r.Now(), Change: *c, Status: Skipped, Err: errors.Join(remedy.ErrChanged, err)}
+	}
+	if fields, err := op.Fields(now.Object); err != nil || len(fields) == 0 { // done before
+		return Record{Time: r.Now(), Change: *c, Status: Done}
+	}
+	return r.Make(ctx, c, now)
+}
+
+// link is what gives an object its references again, nil for nothing to do, with the object as it is.
+func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *unstructured.Unstructured, error) {
+	now, err := r.look(ctx, i.Object)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case now == nil || now.GetUID() != i.Object.UID || now.GetDeletionTimestamp() != nil:
+		return nil, nil, remedy.ErrChanged
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return i.Relink(r.ids, now), now, nil
+}
+
+// restoredBy reports of changes whether a restoration takes them back.
+func restoredBy(lost []restore.Saved) func(*Entry) bool {
+	uids := sets.New[types.UID]()
+	for i := range lost {
+		uids.Insert(lost[i].Object.UID)
+	}
+	return func(e *Entry) bool {
+		return (e.Op.Verb == remedy.Delete || e.Metadata != nil) && uids.Has(e.Op.Object.UID)
+	}
+}
+
+// Restored are the numbers of the changes that were taken back by a restoration, after which objects have these UIDs.
+func (r *Recorded) Restored(lost []restore.Saved, ids map[types.UID]types.UID) []int {
+	var numbers []int
+	restored := restoredBy(lost)
+	for i := range r.Changes {
+		if e := &r.Changes[i]; e.Status.stands() && restored(e) && ids[e.Op.Object.UID] != "" {
+			numbers = append(numbers, e.Number)
+		}
+	}
+	return numbers
+}
+
+// restored says what a change is for that makes something again.
+func restored(dir string) string { return fmt.Sprintf("undo of the deletion in %s", dir) }

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// stage is when objects of a type are made, whatever owns them: what others need to be accepted, or to start as they did, comes first.
+type stage int
+
+const (
+	homes     stage = iota + 1 // namespaces, definitions
+	cluster                    // what is in no namespace: classes, roles, volumes
+	content                    // what pods use: configuration, accounts, claims, Services
+	others                     // custom resources
+	workloads                  // what starts pods
+	limits                     // what might refuse or end the others, until its controller has counted them
+	guards                     // what is asked about each request, and might not be answered yet
+)
+
+var (
+	claim       = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	volume      = schema.GroupKind{Kind: "PersistentVolume"}
+	statefulSet = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+	service     = schema.GroupKind{Kind: "Service"}
+)
+
+// kind is what is special about objects of a type.
+type kind struct {
+	stage stage
+	// drop are fields that name what is gone: whoever sets them sets them again.
+	drop [][]string
+	// unmade: who needs such an object makes it, and nobody else can.
+	unmade bool
+}
+
+// kinds are the types of which something is special.
+var kinds = map[schema.GroupKind]kind{
+	{Kind: "Namespace"}: {stage: homes},
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {stage: homes},
+
+	{Kind: "ConfigMap"}: {stage: content},
+	// Its token is signed for the UID of its account (pkg/controller/serviceaccount/tokens_controller.go, secretUpdateNeeded).
+	{Kind: "Secret"}:         {stage: content, drop: [][]string{{"metadata", "annotations", corev1.ServiceAccountUIDKey}}},
+	{Kind: "ServiceAccount"}: {stage: content},
+	service:                  {stage: content},
+	// A claim that has been bound is lost if its volume names another UID (pkg/controller/volume/persistentvolume/pv_controller.go, syncBoundClaim).
+	claim: {stage: content, drop: [][]string{
+		{"metadata", "annotations", "pv.kubernetes.io/bind-completed"}, {"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}}},
+	{Kind: "LimitRange"}: {stage: content},
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                {stage: content},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         {stage: content},
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:               {stage: content},
+	{Group: "apps", Kind: "ControllerRevision"}:                       {stage: workloads},
+	{Group: "apps", Kind: "Deployment"}:                               {stage: workloads},
+	{Group: "apps", Kind: "ReplicaSet"}:                               {stage: workloads},
+	{Group: "apps", Kind: "DaemonSet"}:                                {stage: workloads},
+	statefulSet:                                                       {stage: workloads},
+	{Kind: "ReplicationController"}:                                   {stage: workloads},
+	{Group: "batch", Kind: "CronJob"}:                                 {stage: workloads},
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           {stage: limits},
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                    {stage: limits},
+	{Kind: "ResourceQuota"}:                                           {stage: limits},
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {stage: guards},
+	{Kind: "Event"}:                                                   {unmade: true},
+	{Group: "events.k8s.io", Kind: "Event"}:                           {unmade: true},
+	{Group: "coordination.k8s.io", Kind: "Lease"}:                     {unmade: true},
+	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:               {unmade: true},
+	{Group: "storage.k8s.io", Kind: "CSINode"}:                        {unmade: true},
+	{Group: "networking.k8s.io", Kind: "IPAddress"}:                   {unmade: true},
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: {unmade: true},
+	// It is scheduled anew; priority and overhead come from its classes (plugin/pkg/admission/priority, runtimeclass).
+	{Kind: "Pod"}: {stage: workloads, drop: [][]string{{"spec", "nodeName"}, {"spec", "ephemeralContainers"}, {"spec", "priority"}, {"spec", "overhead"}}},
+	// Its selector is made of its UID, unless it is given one (pkg/registry/batch/job/strategy.go, generateSelector).
+	{Group: "batch", Kind: "Job"}: {stage: workloads},
+}
+
+func kindOf(r graph.Resource) schema.GroupKind { return r.GroupVersionKind().GroupKind() }
+
+// stageOf is when objects of a type are made.
+func stageOf(r graph.Resource) stage {
+	switch s := kinds[kindOf(r)].stage; {
+	case s != 0:
+		return s
+	case r.Group == "admissionregistration.k8s.io":
+		return guards
+	case !r.Namespaced:
+		return cluster
+	}
+	return others
+}
+
+// unfit returns why an object must not be made again, empty for nothing.
+func unfit(i *Item) Reason {
+	field := func(path ...string) string { return text(i.Manifest, path...) }
+	switch id := i.Object.Resource; kindOf(id) {
+	case schema.GroupKind{Kind: "Secret"}:
+		if i.Partial && !isToken(i.Manifest) {
+			return Unkept
+		}
+	case schema.GroupKind{Kind: "Pod"}:
+		if phase := field("status", "phase"); phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed) {
+			return Finished
+		}
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		if finished(i.Manifest) {
+			return Finished
+		}
+	case volume:
+		if field("spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
+			return Reclaimed
+		}
+	default:
+		snapshot := id.Group == "snapshot.storage.k8s.io" || id.Group == "groupsnapshot.storage.k8s.io"
+		source, _, _ := unstructured.NestedMap(i.Manifest.Object, "spec", "source")
+		for _, of := range []string{"persistentVolumeClaimName", "selector", "volumeHandle", "volumeHandles"} {
+			if snapshot && source[of] != nil {
+				return OfNow
+			}
+		}
+	}
+	return ""
+}
+
+func text(o *unstructured.Unstructured, path ...string) string {
+	value, _, _ := unstructured.NestedString(o.Object, path...)
+	return value
+}
+
+// isToken reports whether a Secret has the token of a ServiceAccount, which is made for it.
+func isToken(secret *unstructured.Unstructured) bool {
+	return text(secret, "type") == string(corev1.SecretTypeServiceAccountToken)
+}
+
+// finished reports whether a Job has ended.
+func finished(job *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		m, _ := c.(map[string]any)
+		return (m["type"] == "Complete" || m["type"] == "Failed") && m["status"] == "True"
+	})
+}
+
+// leaves reports whether nothing but a controller makes such an object: it has a name of chance, or it is work, which begins anew.
+func (p *planner) leaves(i *Item) bool {
+	of := kindOf(i.Object.Resource)
+	if kinds[of].unmade || i.Manifest.GetAnnotations()[corev1.MirrorPodAnnotationKey] != "" {
+		return true
+	}
+	if of == (schema.GroupKind{Kind: "Endpoints"}) {
+		for _, other := range p.items {
+			if kindOf(other.Object.Resource) == service && other.Object.Namespace == i.Object.Namespace && other.Object.Name == i.Object.Name && other.Manifest != nil {
+				selector, _, _ := unstructured.NestedMap(other.Manifest.Object, "spec", "selector")
+				return len(selector) > 0
+			}
+		}
+	}
+	ref := metav1.GetControllerOf(i.Manifest)
+	if ref == nil {
+		return false
+	}
+	i.By = p.owner(i, ref)
+	return i.Manifest.GetGenerateName() != "" || i.Object.Resource.IsPod() || ref.Kind == "CronJob"
+}
+
+// madeByController reports whether a reference is one that a StatefulSet puts on its claims (pkg/controller/statefulset/stateful_set_utils.go,
+// updateClaimOwnerRefForSetAndPod). A claim with it that is made after the StatefulSet would come too late.
+func madeByController(i *Item, ref *metav1.OwnerReference) bool {
+	return kindOf(i.Object.Resource) == claim && (schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == statefulSet || ref.Kind == "Pod" && !isController(ref))
+}
+
+// claim is one that is to be made again: bound to its volume, with what that holds, or not at all.
+func (p *planner) claim(i *Item) {
+	name := text(i.Manifest, "spec", "volumeName")
+	if name == "" {
+		return
+	}
+	id, err := p.Resource(schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"})
+	by := graph.Identity{Resource: id, Name: name}
+	if err != nil {
+		i.refuse(Unread, by, err)
+		return
+	}
+	for _, other := range p.items {
+		if kindOf(other.Object.Resource) == volume && other.Object.Name == name {
+			if p.settle(other); other.Do == Make {
+				i.needs(other)
+				return
+			}
+		}
+	}
+	now, err := p.Find(by)
+	if err != nil {
+		i.refuse(Unread, by, err)
+		return
+	}
+	if now != nil {
+		by.UID = now.GetUID()
+	}
+	if release, usable := rebind(i, by, now); !usable {
+		i.refuse(DataGone, by, nil)
+	} else {
+		i.First = release
+	}
+}
+
+// rebind returns what lets a claim have the volume again that it had, unless that goes, or is another's.
+func rebind(i *Item, id graph.Identity, now *unstructured.Unstructured) (release []remedy.Op, usable bool) {
+	if now == nil || now.GetDeletionTimestamp() != nil {
+		return nil, false
+	}
+	ref, claimed, _ := unstructured.NestedMap(now.Object, "spec", "claimRef")
+	switch {
+	case !claimed:
+		return nil, true
+	case ref["namespace"] != i.Object.Namespace || ref["name"] != i.Object.Name:
+		return nil, false
+	case ref["uid"] == nil || ref["uid"] == "":
+		return nil, true
+	case ref["uid"] != string(i.Object.UID) || text(now, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain):
+		return nil, false
+	}
+	steps := []remedy.Step{remedy.Test("/spec/persistentVolumeReclaimPolicy", string(corev1.PersistentVolumeReclaimRetain)),
+		remedy.Test("/spec/claimRef/uid", ref["uid"]), remedy.Remove("/spec/claimRef/uid")}
+	if ref["resourceVersion"] != nil {
+		steps = append(steps, remedy.Remove("/spec/claimRef/resourceVersion"))
+	}
+	return []remedy.Op{remedy.PatchOf(id, steps...)}, true
+}
+
+// volume is one that is to be made again, for the claim of its name.
+func (p *planner) volume(i *Item) {
+	ref, claimed, _ := unstructured.NestedMap(i.Manifest.Object, "spec", "claimRef")
+	resource, err := p.Resource(schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"})
+	if !claimed || err != nil {
+		return
+	}
+	namespace, _ := ref["namespace"].(string)
+	name, _ := ref["name"].(string)
+	now, err := p.Find(graph.Identity{Resource: resource, Namespace: namespace, Name: name})
+	i.free = err != nil || now == nil || string(now.GetUID()) != ref["uid"]
+}
+
+// set is a StatefulSet, whose controller would make a claim that has lost its volume, empty, and start from that.
+func (p *planner) set(i *Item) {
+	templates, _, _ := unstructured.NestedSlice(i.Manifest.Object, "spec", "volumeClaimTemplates")
+	for _, other := range p.items {
+		if kindOf(other.Object.Resource) != claim || other.Object.Namespace != i.Object.Namespace {
+			continue
+		}
+		for _, t := range templates {
+			template, _ := t.(map[string]any)
+			name, _, _ := unstructured.NestedString(template, "metadata", "name")
+			if !strings.HasPrefix(other.Object.Name, name+"-"+i.Object.Name+"-") {
+				continue
+			}
+			if p.settle(other); other.Reason == DataGone {
+				i.refuse(StartsEmpty, other.Object, nil)
+				return
+			}
+			i.needs(other)
+		}
+	}
+}
+
+// Content is what is made of an object, with the UIDs that its owners have by now, by those that they had.
+func (i *Item) Content(ids map[types.UID]types.UID) *unstructured.Unstructured {
+	o := i.Manifest.DeepCopy()
+	for _, field := range kinds[kindOf(i.Object.Resource)].drop {
+		unstructured.RemoveNestedField(o.Object, field...)
+	}
+	if finalizers := slices.DeleteFunc(o.GetFinalizers(), graph.IsCollectorFinalizer); len(finalizers) < len(o.GetFinalizers()) {
+		o.SetFinalizers(finalizers)
+	}
+	owners := slices.DeleteFunc(slices.Clone(i.owners), func(ref metav1.OwnerReference) bool { return madeByController(i, &ref) })
+	for n := range owners {
+		if uid := ids[owners[n].UID]; uid != "" {
+			owners[n].UID = uid
+		}
+	}
+	if o.SetOwnerReferences(owners); len(owners) == 0 {
+		unstructured.RemoveNestedField(o.Object, "metadata", "ownerReferences")
+	}
+	switch of := kindOf(i.Object.Resource); {
+	case of.Kind == "Job" && of.Group == "batch":
+		unselect(o)
+	case of.Kind == "Secret" && of.Group == "" && isToken(o):
+		unstructured.RemoveNestedField(o.Object, "data")
+	case of == volume && i.free:
+		unstructured.RemoveNestedField(o.Object, "spec", "claimRef", "uid")
+		unstructured.RemoveNestedField(o.Object, "spec", "claimRef", "resourceVersion")
+	}
+	return o
+}
+
+// unselect takes what names its UID from a Job that has the selector that is made for it.
+func unselect(job *unstructured.Unstructured) {
+	if manual, _, _ := unstructured.NestedBool(job.Object, "spec", "manualSelector"); manual {
+		return
+	}
+	unstructured.RemoveNestedField(job.Object, "spec", "selector")
+	for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid"} {
+		unstructured.RemoveNestedField(job.Object, "metadata", "labels", label)
+		unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata", "labels", label)
+	}
+}
+
+// Same reports whether an object is as another was, with what others have added.
+func Same(i *Item, now *unstructured.Unstructured) bool {
+	if i.Manifest == nil || i.Partial && !isToken(i.Manifest) {
+		return false
+	}
+	wanted := i.Content(nil).Object
+	labels, _, _ := unstructured.NestedMap(wanted, "metadata", "labels")
+	delete(wanted, "metadata")
+	delete(wanted, "status")
+	are, _, _ := unstructured.NestedMap(now.Object, "metadata", "labels")
+	return remedy.Within(wanted, now.Object) && remedy.Within(labels, are)
+}
+
+// Relink is the patch that gives an object that has stayed the references to owners again that were made anew, nil for nothing to do.
+func (i *Item) Relink(ids map[types.UID]types.UID, now *unstructured.Unstructured) *remedy.Op {
+	var steps []remedy.Step
+	are := now.GetOwnerReferences()
+	has := func(uid types.UID) int {
+		return slices.IndexFunc(are, func(r metav1.OwnerReference) bool { return r.UID == uid })
+	}
+	var add []any
+	for _, ref := range i.owners {
+		uid := ids[ref.UID]
+		if uid == "" || uid == ref.UID || has(uid) >= 0 || isController(&ref) && slices.ContainsFunc(are, func(r metav1.OwnerReference) bool { return r.UID != ref.UID && isController(&r) }) {
+			continue
+		}
+		if at := has(ref.UID); at >= 0 {
+			path := fmt.Sprintf("/metadata/ownerReferences/%d/uid", at)
+			steps = append(steps, remedy.Test(path, string(ref.UID)), remedy.Replace(path, string(uid)))
+			continue
+		}
+		ref.UID = uid
+		if entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&ref); err == nil {
+			add = append(add, entry)
+		}
+	}
+	if len(add) > 0 && len(are) == 0 {
+		steps, add = append(steps, remedy.Add("/metadata/ownerReferences", add)), nil
+	}
+	for _, ref := range add {
+		steps = append(steps, remedy.Add("/metadata/ownerReferences/-", ref))
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	id := i.Object
+	id.UID = now.GetUID()
+	return new(remedy.PatchOf(id, steps...))
+}

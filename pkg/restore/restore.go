@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package restore decides how objects that were deleted are made again from what was kept of them: in which order, with which
+// owners, what is left to their controllers, and what must not be made again. It sends nothing: change.Writer does.
+package restore
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Saved is an object as it was kept before a deletion.
+type Saved struct {
+	// Object is what it was, with the UID that it had.
+	Object graph.Identity
+	// Manifest is what was kept of it, nil for nothing. Partial: the data of a Secret is left out.
+	Manifest *unstructured.Unstructured
+	Partial  bool
+	// Err says why it could not be read.
+	Err error
+}
+
+// Cluster is what there is by now.
+type Cluster interface {
+	// Find returns the object that has the name now, nil for none. The error says that it is not known.
+	Find(graph.Identity) (*unstructured.Unstructured, error)
+	// Resource finds the type of a kind.
+	Resource(schema.GroupVersionKind) (graph.Resource, error)
+}
+
+// Do is what is done about an object.
+type Do string
+
+// What is done.
+const (
+	// Make: it is created again.
+	Make Do = "Make"
+	// Await: its controller makes it again, and if it does not in time it is created.
+	Await Do = "Await"
+	// Leave: it is left to By, or to nobody.
+	Leave Do = "Leave"
+	// Link: it exists, and has lost references to owners that are made again.
+	Link Do = "Link"
+	// Nothing: it is there as it was, or was made again.
+	Nothing Do = "Nothing"
+	// Refuse: it is not made, for the Reason.
+	Refuse Do = "Refuse"
+)
+
+// Item is an object with what is done about it.
+type Item struct {
+	Saved
+	Do     Do
+	Reason Reason
+	// By is the owner, controller or volume that is meant.
+	By graph.Identity
+	// Wave: those of a wave need only what is in earlier ones. It is counted from 0.
+	Wave int
+	// First are changes of others right before: a volume is released from the claim that is gone.
+	First []remedy.Op
+	// Now is what has the name, nil for nothing.
+	Now *unstructured.Unstructured
+
+	stage   stage
+	depth   int
+	settled bool
+	owners  []metav1.OwnerReference
+	free    bool // a volume whose claim is gone
+	needy   bool // something else is made first
+}
+
+// There reports whether the object will be there, with a UID that references can be mapped to.
+func (i *Item) There() bool { return slices.Contains([]Do{Make, Await, Link, Nothing}, i.Do) }
+
+// Writes reports whether something is, or may be, sent.
+func (i *Item) Writes() bool { return i.Do == Make || i.Do == Await || i.Do == Link }
+
+// Plan is how objects are made again, in the order in which that is done.
+type Plan struct{ Items []*Item }
+
+// Digest is the same as long as the same would be done.
+func (p *Plan) Digest() string {
+	var keys []any
+	for _, i := range p.Items {
+		if i.Writes() {
+			keys = append(keys, i.Do, i.Object, i.Manifest, i.First)
+		}
+	}
+	return preview.Checksum(keys...)
+}
+
+// Writes is how many objects are, or may be, written to.
+func (p *Plan) Writes() int {
+	n := 0
+	for _, i := range p.Items {
+		if i.Writes() {
+			n++
+		}
+	}
+	return n
+}
+
+// Left reports whether something that was asked for is not made again.
+func (p *Plan) Left() bool {
+	return slices.ContainsFunc(p.Items, func(i *Item) bool { return i.Do == Refuse && i.Reason != NotAsked })
+}
+
+// Tries are the changes that can be tried before anything is made: those that need nothing that is made before them.
+func (p *Plan) Tries() []remedy.Op {
+	var all []remedy.Op
+	for _, i := range p.Items {
+		switch {
+		case i.needy || !i.Writes() || i.Do == Link:
+		default:
+			all = append(append(all, i.First...), remedy.Op{Verb: remedy.Restore, Object: i.Object, Manifest: i.Content(nil).Object})
+		}
+	}
+	return all
+}
+
+// planner has what the decisions about objects need of each other.
+type planner struct {
+	Cluster
+	items      map[types.UID]*Item
+	namespaces map[string]*Item
+	kinds      map[schema.GroupKind]*Item // definitions
+}
+
+// Of decides what is done about objects. wanted says which of them were asked for, nil is for all.
+func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
+	p := &planner{Cluster: c, items: map[types.UID]*Item{}, namespaces: map[string]*Item{}, kinds: map[schema.GroupKind]*Item{}}
+	plan := &Plan{}
+	for _, s := range saved {
+		if p.items[s.Object.UID] != nil {
+			continue
+		}
+		i := &Item{Saved: s}
+		if s.Manifest != nil {
+			i.owners = s.Manifest.GetOwnerReferences()
+		}
+		plan.Items, p.items[s.Object.UID] = append(plan.Items, i), i
+		switch r := s.Object.Resource; {
+		case r.IsNamespace():
+			p.namespaces[s.Object.Name] = i
+		case r.IsCRD() && s.Manifest != nil:
+			group, _, _ := unstructured.NestedString(s.Manifest.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(s.Manifest.Object, "spec", "names", "kind")
+			p.kinds[schema.GroupKind{Group: group, Kind: kind}] = i
+		}
+	}
+	for _, i := range plan.Items {
+		if wanted != nil && !wanted(i.Object) {
+			p.leaveOut(i)
+		}
+	}
+	for _, i := range plan.Items {
+		p.settle(i)
+	}
+	plan.order()
+	return plan
+}
+
+// leaveOut is an object that was not asked for: what is there of it counts, and nothing is made.
+func (p *planner) leaveOut(i *Item) {
+	i.settled = true
+	i.Do, i.Reason = Refuse, NotAsked
+	var err error
+	if i.Now, err = p.Find(i.Object); err == nil && i.Now != nil && i.Now.GetDeletionTimestamp() == nil && (i.Now.GetUID() == i.Object.UID || Same(i, i.Now)) {
+		i.Do, i.Reason = Nothing, ""
+	}
+}
+
+// order puts the items in waves.
+func (plan *Plan) order() {
+	slices.SortStableFunc(plan.Items, func(a, b *Item) int {
+		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.depth, b.depth), a.Object.Compare(b.Object))
+	})
+	wave := 0
+	for n, i := range plan.Items {
+		if n > 0 && (plan.Items[n-1].stage != i.stage || plan.Items[n-1].depth != i.depth) {
+			wave++
+		}
+		i.Wave = wave
+	}
+}
+
+// refuse ends the decision about an item.
+func (i *Item) refuse(why Reason, by graph.Identity, err error) {
+	i.Do, i.Reason, i.By = Refuse, why, by
+	if err != nil {
+		i.Err = err
+	}
+}
+
+// settle decides about an object, after those that it needs. One that needs itself is refused.
+func (p *planner) settle(i *Item) {
+	if i.settled {
+		return
+	}
+	i.settled, i.stage = true, stageOf(i.Object.Resource)
+	i.refuse(Ownerless, graph.Identity{}, nil) // of a circle
+	now, err := p.find(i)
+	if i.Now = now; err != nil || i.Err != nil {
+		i.refuse(Unread, graph.Identity{}, err)
+		return
+	}
+	switch {
+	case now != nil && now.GetDeletionTimestamp() != nil:
+		i.refuse(Going, graph.Identity{}, nil)
+	case now != nil && now.GetUID() == i.Object.UID:
+		p.stays(i)
+	case i.Manifest == nil:
+		i.refuse(NotKept, graph.Identity{}, nil)
+	case now == nil:
+		p.absent(i)
+	default:
+		p.replaced(i)
+	}
+}
+
+// find returns what has the name of an object. Of a type whose definition goes with it nothing has, as long as that is not there.
+func (p *planner) find(i *Item) (*unstructured.Unstructured, error) {
+	gvk := i.Object.Resource.GroupVersionKind()
+	if d := p.kinds[gvk.GroupKind()]; d != nil && i.Manifest != nil {
+		if p.settle(d); d.Now == nil {
+			return nil, nil
+		}
+	}
+	return p.Find(i.Object)
+}
+
+// needs has an object come after another.
+func (i *Item) needs(other *Item) {
+	i.needy = i.needy || other.Writes()
+	switch {
+	case other.stage > i.stage:
+		i.stage, i.depth = other.stage, other.depth+1
+	case other.stage == i.stage:
+		i.depth = max(i.depth, other.depth+1)
+	}
+}
+
+// stays is an object that was not deleted: it might have lost owners.
+func (p *planner) stays(i *Item) {
+	i.Do, i.Reason = Nothing, ""
+	for _, ref := range i.owners {
+		owner := p.items[ref.UID]
+		if owner == nil {
+			continue
+		}
+		if p.settle(owner); owner.There() && owner.Do != Link && (owner.Now == nil || owner.Now.GetUID() != ref.UID) {
+			i.needs(owner)
+			if !linked(i.Now, ref, owner) {
+				i.Do = Link
+			}
+		}
+	}
+}
+
+// linked reports whether an object has the reference to an owner as it is by now, or cannot have it, because another is its controller.
+func linked(now *unstructured.Unstructured, ref metav1.OwnerReference, owner *Item) bool {
+	return slices.ContainsFunc(now.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+		is := owner.Now != nil && r.UID == owner.Now.GetUID()
+		return is || r.UID != ref.UID && isController(&r) && isController(&ref)
+	})
+}
+
+func isController(ref *metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }
+
+// replaced is one of whose name there is another object by now. Where its controller has made that, it is its successor.
+func (p *planner) replaced(i *Item) {
+	if i.Partial && !isToken(i.Manifest) {
+		i.refuse(Unkept, graph.Identity{}, nil)
+		return
+	}
+	if !Same(i, i.Now) {
+		was, is := metav1.GetControllerOf(i.Manifest), metav1.GetControllerOf(i.Now)
+		if was == nil || is == nil || was.Kind != is.Kind || was.Name != is.Name {
+			i.refuse(Replaced, graph.Identity{}, nil)
+			return
+		}
+	}
+	i.Do, i.Reason = Nothing, ""
+}
+
+// absent is one that is to be made, unless something speaks against it.
+func (p *planner) absent(i *Item) {
+	leave, by, gone, err := p.ownerless(i)
+	if gone {
+		i.refuse(Ownerless, by, err)
+		return
+	}
+	if home, why, err := p.homeless(i); why != "" {
+		i.refuse(why, home, err)
+		return
+	}
+	if why := unfit(i); why != "" {
+		i.refuse(why, graph.Identity{}, nil)
+		return
+	}
+	if i.By = by; leave || p.leaves(i) {
+		i.Do, i.Reason = Leave, Remade
+		return
+	}
+	i.Do, i.Reason = Make, ""
+	if ref := metav1.GetControllerOf(i.Manifest); ref != nil {
+		i.Do, i.By = Await, p.owner(i, ref)
+	}
+	switch kindOf(i.Object.Resource) {
+	case claim:
+		p.claim(i)
+	case volume:
+		p.volume(i)
+	case statefulSet:
+		p.set(i)
+	}
+}
+
+// owner identifies the owner of an object.
+func (p *planner) owner(i *Item, ref *metav1.OwnerReference) graph.Identity {
+	if owner := p.items[ref.UID]; owner != nil {
+		return owner.Object
+	}
+	id := graph.Identity{Name: ref.Name, UID: ref.UID}
+	id.Resource.Kind = ref.Kind
+	if resource, err := p.Resource(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)); err == nil {
+		if id.Resource = resource; resource.Namespaced {
+			id.Namespace = i.Object.Namespace
+		}
+	}
+	return id
+}
+
+// ownerless returns an owner that will not be there, or of which that is not known. Dependents of what is left to a controller are left, too.
+func (p *planner) ownerless(i *Item) (leave bool, by graph.Identity, gone bool, _ error) {
+	for n := range i.owners {
+		ref := &i.owners[n]
+		if madeByController(i, ref) {
+			continue
+		}
+		owner, id := p.items[ref.UID], p.owner(i, ref)
+		if owner == nil {
+			now, err := p.Find(id)
+			if err != nil || now == nil || now.GetUID() != ref.UID || now.GetDeletionTimestamp() != nil {
+				return false, id, true, err
+			}
+			continue
+		}
+		switch p.settle(owner); {
+		case owner.Do == Leave:
+			leave, by = true, id
+		case !owner.There():
+			return false, id, true, nil
+		}
+		i.needs(owner)
+	}
+	return leave, by, false, nil
+}
+
+// homeless returns why there is no place for an object: its namespace, or the definition of its type.
+func (p *planner) homeless(i *Item) (by graph.Identity, why Reason, _ error) {
+	for _, home := range []*Item{p.namespaces[i.Object.Namespace], p.kinds[i.Object.Resource.GroupVersionKind().GroupKind()]} {
+		if home == nil {
+			continue
+		}
+		if p.settle(home); !home.There() {
+			return home.Object, Homeless, nil
+		}
+		i.needs(home)
+	}
+	if i.Object.Namespace == "" || p.namespaces[i.Object.Namespace] != nil {
+		return graph.Identity{}, "", nil
+	}
+	resource, err := p.Resource(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err != nil {
+		return graph.Identity{}, Unread, err
+	}
+	id := graph.Identity{Resource: resource, Name: i.Object.Namespace}
+	switch now, err := p.Find(id); {
+	case err != nil:
+		return id, Unread, err
+	case now == nil || now.GetDeletionTimestamp() != nil:
+		return id, Homeless, nil
+	}
+	return graph.Identity{}, "", nil
+}

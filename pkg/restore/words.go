@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+// Reason says why an object is not made again.
+type Reason string
+
+// The reasons.
+const (
+	NotAsked  Reason = "it was not asked for (--only)"
+	NotKept   Reason = "no manifest of it was kept (--backup)"
+	Unkept    Reason = "the data of the Secret was not kept (--backup-secrets)"
+	Unread    Reason = "it could not be read"
+	Going     Reason = "an object of this name is being deleted"
+	Replaced  Reason = "another object has its name, and differs from it"
+	Ownerless Reason = "its owner does not exist, so the garbage collector would delete it"
+	Homeless  Reason = "its namespace or definition does not exist, or is being deleted"
+	Remade    Reason = "its controller recreates it"
+	Finished  Reason = "it has ended: recreated, it would run again"
+	DataGone  Reason = "its volume is gone, or being deleted: recreated, it would be empty"
+	// StartsEmpty: its controller would make the claim.
+	StartsEmpty Reason = "it would start with an empty volume; --only recreates it nevertheless"
+	Reclaimed   Reason = "its reclaim policy is not Retain: its storage might be destroyed"
+	OfNow       Reason = "recreated, it would be a snapshot of the present data"
+)
