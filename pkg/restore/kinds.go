@@ -331,34 +331,41 @@ func Same(i *Item, now *unstructured.Unstructured) bool {
 	return remedy.Within(wanted, now.Object) && remedy.Within(labels, are)
 }
 
-// Relink is the patch that gives an object that has stayed the references to owners again that were made anew, nil for nothing to do.
+// Relink is the patch that gives an object that has stayed the references to owners again that were recreated, where they were among the others; nil for
+// nothing to do.
 func (i *Item) Relink(ids map[types.UID]types.UID, now *unstructured.Unstructured) *remedy.Op {
+	const list = "/metadata/ownerReferences"
 	var steps []remedy.Step
-	are := now.GetOwnerReferences()
+	are, at := now.GetOwnerReferences(), 0
 	has := func(uid types.UID) int {
-		return slices.IndexFunc(are, func(r metav1.OwnerReference) bool { return r.UID == uid })
+		return slices.IndexFunc(are, func(r metav1.OwnerReference) bool { return uid != "" && r.UID == uid })
 	}
-	var add []any
 	for _, ref := range i.owners {
-		uid := ids[ref.UID]
-		if uid == "" || uid == ref.UID || has(uid) >= 0 || isController(&ref) && slices.ContainsFunc(are, func(r metav1.OwnerReference) bool { return r.UID != ref.UID && isController(&r) }) {
+		uid, was := ids[ref.UID], ref.UID
+		switch n := has(was); {
+		case uid == "" || uid == was || has(uid) >= 0:
+			at = max(at, n+1, has(uid)+1)
 			continue
-		}
-		if at := has(ref.UID); at >= 0 {
-			path := fmt.Sprintf("/metadata/ownerReferences/%d/uid", at)
-			steps = append(steps, remedy.Test(path, string(ref.UID)), remedy.Replace(path, string(uid)))
+		case n >= 0:
+			path := fmt.Sprintf("%s/%d/uid", list, n)
+			steps = append(steps, remedy.Test(path, string(was)), remedy.Replace(path, string(uid)))
+			are[n].UID, at = uid, n+1
+			continue
+		case isController(&ref) && metav1.GetControllerOf(now) != nil:
 			continue
 		}
 		ref.UID = uid
-		if entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&ref); err == nil {
-			add = append(add, entry)
+		entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&ref)
+		switch {
+		case err != nil:
+			continue
+		case len(are) == 0:
+			steps = append(steps, remedy.Add(list, []any{entry}))
+		default:
+			steps = append(steps, remedy.Add(fmt.Sprintf("%s/%d", list, at), entry))
 		}
-	}
-	if len(add) > 0 && len(are) == 0 {
-		steps, add = append(steps, remedy.Add("/metadata/ownerReferences", add)), nil
-	}
-	for _, ref := range add {
-		steps = append(steps, remedy.Add("/metadata/ownerReferences/-", ref))
+		are = slices.Insert(are, at, ref)
+		at++
 	}
 	if len(steps) == 0 {
 		return nil
