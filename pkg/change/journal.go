@@ -176,7 +176,7 @@ func (j *Journal) Close() error {
 func (j *Journal) Used() bool { return j != nil && j.number > 0 }
 
 // Begin keeps a change that is about to be sent, with its object as it is before, which is nil for none, and the others that it lets go. When it
-// returns, all that is on the disk. What it returns keeps the status.
+// returns, all that is on the disk, but for what is made again: that is found by its name. What it returns keeps the status.
 func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*unstructured.Unstructured) (finish func(Status, types.UID) error, _ error) {
 	if j == nil {
 		if c.Temporary {
@@ -201,7 +201,7 @@ func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*u
 		}
 		entry.Lets = append(entry.Lets, kept)
 	}
-	return j.begin(&entry, true)
+	return j.begin(&entry, c.Op.Verb != remedy.Restore)
 }
 
 // step keeps a write of a deletion or collection before it is sent, with the metadata that it changes. Its plan is on the disk already. What it returns

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -279,6 +280,68 @@ func TestRestoreOwners(t *testing.T) {
 		}
 		if again := w.Restoration(t.Context(), recorded.Lost(), nil); again.Writes() > 0 || again.Left() {
 			t.Errorf("answer %d lost: a second time: %v", lost, again.Items)
+		}
+	}
+}
+
+// A run that ends after any of its requests, whether that arrived or not, is ended by the next one: each object is there once, with its owners.
+func TestRestoreKilled(t *testing.T) {
+	claim := thing("persistentvolumeclaims", "claim")
+	owner, child, grandchild, linked := thing("configmaps", "owner"), thing("configmaps", "child"), thing("configmaps", "grandchild"), thing("configmaps", "linked")
+	owned := func(by string) string {
+		return fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":%q,"uid":"uid-%s"}]}}`, by, by)
+	}
+	lost := func(id graph.Identity, text string) restore.Saved {
+		return restore.Saved{Object: id, Manifest: &unstructured.Unstructured{Object: object(t, text)}}
+	}
+	saved := []restore.Saved{lost(owner, `{"data":{"a":"b"}}`), lost(child, owned("owner")), lost(grandchild, owned("child")), lost(linked, owned("owner")), lost(claim, `{"spec":{"volumeName":"v"}}`)}
+	for kill := 1; ; kill++ {
+		for _, arrives := range []bool{false, true} {
+			s := testapi.New()
+			s.Put(thing("namespaces", "s"), object(t, `{}`))
+			s.Put(thing("persistentvolumes", "v"), object(t, `{"spec":{"persistentVolumeReclaimPolicy":"Retain","claimRef":{"namespace":"s","name":"claim","uid":"uid-claim"}}}`))
+			s.Put(linked, object(t, `{}`))
+			var requests atomic.Int64
+			var dead atomic.Bool
+			s.Before = func(*remedy.Op) error {
+				if n := int(requests.Add(1)); n < kill || arrives && n == kill {
+					return nil
+				}
+				dead.Store(true)
+				return errLost
+			}
+			w := writing(t, s)
+			ctx, die := context.WithCancel(t.Context())
+			w.Wait = func(context.Context, time.Duration) { die() }
+			if arrives {
+				s.After = func(*remedy.Op) error {
+					if int(requests.Load()) >= kill {
+						dead.Store(true)
+						die()
+						return errLost
+					}
+					return nil
+				}
+			}
+			w.Restore(ctx, "dir", w.Restoration(ctx, saved, nil), func(change.Record) {})
+			s.Before, s.After = nil, nil
+			w = writing(t, s)
+			if _, all := w.Restore(t.Context(), "dir", w.Restoration(t.Context(), saved, nil), func(change.Record) {}); !all {
+				t.Errorf("killed at request %d (arrives: %t): not all is there", kill, arrives)
+			}
+			die()
+			for _, is := range []struct{ object, owner graph.Identity }{{child, owner}, {grandchild, child}, {linked, owner}} {
+				refs := s.Object(is.object).GetOwnerReferences()
+				if len(refs) != 1 || refs[0].UID != s.Object(is.owner).GetUID() {
+					t.Errorf("killed at request %d (arrives: %t): %s has %v", kill, arrives, is.object, refs)
+				}
+			}
+			if uid, _, _ := unstructured.NestedString(s.Object(thing("persistentvolumes", "v")).Object, "spec", "claimRef", "uid"); uid != "" || s.Object(claim) == nil {
+				t.Errorf("killed at request %d (arrives: %t): the volume is of the claim %q", kill, arrives, uid)
+			}
+			if !dead.Load() {
+				return
+			}
 		}
 	}
 }

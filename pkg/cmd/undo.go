@@ -190,12 +190,9 @@ type undoing struct {
 }
 
 // lookBack finds out how a run is taken back, as everything is now.
-func (j *journaling) lookBack(ctx context.Context, r *change.Recorded, o undoWhat) *undoing {
-	w, u := j.writer(nil), &undoing{Recorded: r, plan: &restore.Plan{}}
-	if !o.temporary {
-		u.lost = r.Lost()
-		u.plan = w.Restoration(ctx, u.lost, o.wanted)
-	}
+func (j *journaling) lookBack(ctx context.Context, r *change.Recorded, lost []restore.Saved, o undoWhat) *undoing {
+	w := j.writer(nil)
+	u := &undoing{Recorded: r, lost: lost, plan: w.Restoration(ctx, lost, o.wanted)}
 	if o.wanted == nil {
 		u.reversals = slices.DeleteFunc(r.Undo(ctx, &w, u.lost), func(v change.Reversal) bool { return o.temporary && !v.Entry.Temporary })
 	}
@@ -240,7 +237,11 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 		return err
 	}
 	defer release()
-	u := j.lookBack(ctx, r, o)
+	var lost []restore.Saved
+	if !o.temporary {
+		lost = r.Lost()
+	}
+	u := j.lookBack(ctx, r, lost, o)
 	changes, left, err := j.show(u, c.dryRun == "none")
 	switch {
 	case err != nil:
@@ -260,7 +261,7 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 	if err := j.agrees(ctx, c, u.digest(), fmt.Sprintf("Take this back (%s) in %s? (y/N): ", counted(changes, "change"), j.g.where)); err != nil {
 		return err
 	}
-	if again := j.lookBack(ctx, r, o); len(u.lost) > 0 && again.digest() != u.digest() {
+	if again := j.lookBack(ctx, r, lost, o); len(u.lost) > 0 && again.digest() != u.digest() {
 		return hintedError{errors.New("what can be taken back has changed since the question; nothing was changed"), "run it again, and look at what it shows"}
 	}
 	return j.takeAllBack(ctx, u)
