@@ -252,6 +252,8 @@ type deletionAnswer struct {
 	// preview is that of a dry run, nil for a run. events are the writes of a run.
 	preview *render.Preview
 	events  []render.Event
+	// undo is the command that takes a run back, empty for none.
+	undo string
 }
 
 func (a *deletionAnswer) document() runtime.Object {
@@ -266,7 +268,7 @@ func (a *deletionAnswer) moments() (moments []render.Moment, undo string) {
 	for i := range a.events {
 		moments = append(moments, a.events[i].Moment())
 	}
-	return moments, ""
+	return moments, a.undo
 }
 
 // picture draws a preview.
@@ -343,6 +345,9 @@ func (t *telling) perform(ctx context.Context, consent *change.Consent) error {
 	if printErr := t.printReport(result.Job.Graph, t.progress.events, report); printErr != nil {
 		return unreported(printErr, report, again)
 	}
+	if t.undoes != "" {
+		fmt.Fprintln(t.ErrOut, "Undo:    "+t.undoes)
+	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		if remains(report) != nil {
@@ -375,7 +380,7 @@ func unreported(err error, report *gc.Report, again string) error {
 }
 
 func (d *deletionOptions) printAnswer(a *deletionAnswer) error {
-	a.where = d.where
+	a.where, a.undo = d.where, d.undoes
 	return d.output.print(d.globals, a)
 }
 

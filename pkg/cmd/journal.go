@@ -38,6 +38,13 @@ type journaling struct {
 	sender *cluster.Sender
 	// stays: a temporary change of an earlier run was to be taken back, and was not.
 	stays bool
+	// undoes is the command that takes back what a run has done of which whole objects were kept, empty for none.
+	undoes string
+}
+
+// undoCommand takes the run back that has its journal in a directory.
+func (j *journaling) undoCommand(dir string) string {
+	return fmt.Sprintf("%s%s undo %s", j.g.name, j.g.connection(), shell.Quote(dir))
 }
 
 // The values of --backup for no journal, and for one where they are by default.
@@ -163,6 +170,7 @@ func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change
 	}
 	if whole != nil {
 		fmt.Fprintf(j.g.ErrOut, "Backup: %s\n", journal.Dir)
+		j.undoes = j.undoCommand(journal.Dir)
 	}
 	return journal, nil
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
@@ -340,7 +339,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 	if len(report.Records) > 0 || err == nil {
 		a := &unstickAnswer{where: o.where, look: report.Last, plan: report.Plan, report: report, outcome: outcome, backup: backup}
 		if backup != "" && o.undoable(ctx, backup) {
-			a.undo = fmt.Sprintf("%s%s undo %s", o.name, o.connection(), shell.Quote(backup))
+			a.undo = o.undoCommand(backup)
 		}
 		if printErr := o.answers.print(o.globals, a); printErr != nil {
 			return errors.Join(err, printErr)
