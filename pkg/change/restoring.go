@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -136,7 +135,7 @@ type restoring struct {
 func (w *Writer) Restore(ctx context.Context, dir string, p *restore.Plan, tell func(Record)) (ids map[types.UID]types.UID, all bool) {
 	r := &restoring{Writer: w, dir: dir, plan: p, tell: tell, ids: map[types.UID]types.UID{}, over: map[*restore.Item]bool{}, failed: map[*restore.Item]bool{}}
 	for _, i := range p.Items {
-		if i.Do == restore.Nothing || i.Do == restore.Link {
+		if i.Do == restore.Nothing || i.Do == restore.Link && !i.Late {
 			r.ids[i.Object.UID] = i.Now.GetUID()
 		}
 	}
@@ -322,25 +321,28 @@ func (r *restoring) first(ctx context.Context, op *remedy.Op, why string) Record
 // link is what gives an object its references again, nil for nothing to do, with the object as it is.
 func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *unstructured.Unstructured, error) {
 	now, err := r.look(ctx, i.Object)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case now == nil || now.GetUID() != i.Object.UID || now.GetDeletionTimestamp() != nil:
+	case now == nil || now.GetUID() != r.ids[i.Object.UID] || now.GetDeletionTimestamp() != nil:
 		return nil, nil, remedy.ErrChanged
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	return i.Relink(r.ids, now), now, nil
 }
 
-// restoredBy reports of changes whether a restoration takes them back.
-func restoredBy(lost []restore.Saved) func(*Entry) bool {
-	uids := sets.New[types.UID]()
+// restoredBy returns, of a change that a restoration takes back, the UID of the lost object: that of the change, or one of its name, for which a controller
+// had made another.
+func restoredBy(lost []restore.Saved) func(*Entry) (types.UID, bool) {
+	named := func(id graph.Identity) graph.Identity { id.UID = ""; return id }
+	uids := map[graph.Identity]types.UID{}
 	for i := range lost {
-		uids.Insert(lost[i].Object.UID)
+		uids[named(lost[i].Object)] = lost[i].Object.UID
 	}
-	return func(e *Entry) bool {
-		return (e.Op.Verb == remedy.Delete || e.Metadata != nil) && uids.Has(e.Op.Object.UID)
+	return func(e *Entry) (types.UID, bool) {
+		uid, is := uids[named(e.Op.Object)]
+		return uid, is && (e.Op.Verb == remedy.Delete || e.Metadata != nil)
 	}
 }
 
@@ -349,8 +351,8 @@ func (r *Recorded) Restored(lost []restore.Saved, ids map[types.UID]types.UID) [
 	var numbers []int
 	restored := restoredBy(lost)
 	for i := range r.Changes {
-		if e := &r.Changes[i]; e.Status.stands() && restored(e) && ids[e.Op.Object.UID] != "" {
-			numbers = append(numbers, e.Number)
+		if uid, is := restored(&r.Changes[i]); is && r.Changes[i].Status.stands() && ids[uid] != "" {
+			numbers = append(numbers, r.Changes[i].Number)
 		}
 	}
 	return numbers

@@ -89,7 +89,7 @@ func (r *Recorded) Undo(ctx context.Context, w *Writer, lost []restore.Saved) []
 	var all []Reversal
 	restored := restoredBy(lost)
 	for _, e := range slices.Backward(r.Changes) {
-		if e.Status.stands() && !restored(&e) {
+		if _, is := restored(&e); e.Status.stands() && !is {
 			all = append(all, r.Reverse(ctx, w, e))
 		}
 	}
@@ -101,7 +101,7 @@ func (r *Recorded) Undoable(ctx context.Context, w *Writer) bool {
 	lost := r.Lost()
 	restored := restoredBy(lost)
 	return w.Restoration(ctx, lost, nil).Writes() > 0 || slices.ContainsFunc(r.Changes, func(e Entry) bool {
-		if !e.Status.stands() || restored(&e) {
+		if _, is := restored(&e); is || !e.Status.stands() {
 			return false
 		}
 		v := r.Reverse(ctx, w, e)

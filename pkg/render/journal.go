@@ -55,7 +55,7 @@ func Restoration(w io.Writer, p *restore.Plan) error {
 	} {
 		n := 0
 		for _, i := range p.Items {
-			if i.Do != part.do || i.Reason == restore.NotAsked {
+			if i.Do != part.do || i.Reason == restore.NotAsked || i.Late {
 				continue
 			}
 			if n++; n <= mostRestored {

@@ -176,10 +176,26 @@ func (p *planner) leaves(i *Item) bool {
 	return i.Manifest.GetGenerateName() != "" || i.Object.Resource.IsPod() || ref.Kind == "CronJob"
 }
 
-// madeByController reports whether a reference is one that a StatefulSet puts on its claims (pkg/controller/statefulset/stateful_set_utils.go,
-// updateClaimOwnerRefForSetAndPod). A claim with it that is made after the StatefulSet would come too late.
-func madeByController(i *Item, ref *metav1.OwnerReference) bool {
-	return kindOf(i.Object.Resource) == claim && (schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == statefulSet || ref.Kind == "Pod" && !isController(ref))
+// later reports whether a claim is made without a reference: to a StatefulSet, which would make an empty claim if it were there first, or to a pod, which
+// its controller makes (pkg/controller/statefulset/stateful_set_utils.go, updateClaimOwnerRefForSetAndPod).
+func (p *planner) later(i *Item, ref *metav1.OwnerReference) bool {
+	of := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+	return kindOf(i.Object.Resource) == claim && (of == statefulSet && p.items[ref.UID] != nil || of.Kind == "Pod" && !isController(ref))
+}
+
+// late are the links of claims to what was made after them.
+func (p *planner) late(items []*Item) (links []*Item) {
+	for _, i := range items {
+		for _, ref := range i.without {
+			if owner := p.items[ref.UID]; i.Do == Make && owner != nil && owner.There() {
+				link := &Item{Saved: i.Saved, Do: Link, Late: true, stage: i.stage, owners: i.owners}
+				link.needs(owner)
+				links = append(links, link)
+				break
+			}
+		}
+	}
+	return links
 }
 
 // claim is one that is to be made again: bound to its volume, with what that holds, or not at all.
@@ -285,7 +301,7 @@ func (i *Item) Content(ids map[types.UID]types.UID) *unstructured.Unstructured {
 	if finalizers := slices.DeleteFunc(o.GetFinalizers(), graph.IsCollectorFinalizer); len(finalizers) < len(o.GetFinalizers()) {
 		o.SetFinalizers(finalizers)
 	}
-	owners := slices.DeleteFunc(slices.Clone(i.owners), func(ref metav1.OwnerReference) bool { return madeByController(i, &ref) })
+	owners := slices.DeleteFunc(slices.Clone(i.owners), func(ref metav1.OwnerReference) bool { return slices.Contains(i.without, ref) })
 	for n := range owners {
 		if uid := ids[owners[n].UID]; uid != "" {
 			owners[n].UID = uid

@@ -68,6 +68,8 @@ type Item struct {
 	Wave int
 	// First are changes of others right before: a volume is released from the claim that is gone.
 	First []remedy.Op
+	// Late: it is the link of another item to an owner that was made after it.
+	Late bool
 	// Now is what has the name, nil for nothing.
 	Now *unstructured.Unstructured
 
@@ -75,8 +77,9 @@ type Item struct {
 	depth   int
 	settled bool
 	owners  []metav1.OwnerReference
-	free    bool // a volume whose claim is gone
-	needy   bool // something else is made first
+	without []metav1.OwnerReference // of these: it is made without them
+	free    bool                    // a volume whose claim is gone
+	needy   bool                    // something else is made first
 }
 
 // There reports whether the object will be there, with a UID that references can be mapped to.
@@ -166,6 +169,7 @@ func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
 	for _, i := range plan.Items {
 		p.settle(i)
 	}
+	plan.Items = append(plan.Items, p.late(plan.Items)...)
 	plan.order()
 	return plan
 }
@@ -313,7 +317,7 @@ func (p *planner) absent(i *Item) {
 		return
 	}
 	i.Do, i.Reason = Make, ""
-	if ref := metav1.GetControllerOf(i.Manifest); ref != nil {
+	if ref := metav1.GetControllerOf(i.Manifest); ref != nil && !p.later(i, ref) {
 		i.Do, i.By = Await, p.owner(i, ref)
 	}
 	switch kindOf(i.Object.Resource) {
@@ -345,7 +349,8 @@ func (p *planner) owner(i *Item, ref *metav1.OwnerReference) graph.Identity {
 func (p *planner) ownerless(i *Item) (leave bool, by graph.Identity, gone bool, _ error) {
 	for n := range i.owners {
 		ref := &i.owners[n]
-		if madeByController(i, ref) {
+		if p.later(i, ref) {
+			i.without = append(i.without, *ref)
 			continue
 		}
 		owner, id := p.items[ref.UID], p.owner(i, ref)

@@ -148,7 +148,9 @@ func answer(t *testing.T, body string) string {
 				}
 			}
 		case restore.Link:
-			if op := i.Relink(ids, i.Now); op != nil {
+			if i.Late {
+				text.WriteString("    late\n")
+			} else if op := i.Relink(ids, i.Now); op != nil {
 				fmt.Fprintf(&text, "    %v\n", op.Patch)
 			}
 		}
