@@ -316,7 +316,7 @@ func (p *planner) absent(i *Item) {
 		i.Do, i.Reason = Leave, Remade
 		return
 	}
-	i.Do, i.Reason = Make, ""
+	i.Do, i.Reason, i.By = Make, "", graph.Identity{}
 	if ref := metav1.GetControllerOf(i.Manifest); ref != nil && !p.later(i, ref) {
 		i.Do, i.By = Await, p.owner(i, ref)
 	}
