@@ -187,20 +187,31 @@ func (r *run) rounds(ctx context.Context, l *Look) error {
 func (r *run) take(ctx context.Context, l *Look) *Plan {
 	p := choose(l, r.options, r.tried())
 	r.report.Last, r.report.Plan = l, p
-	left := sets.New[types.UID]()
+	left, namespaces, within := sets.New[types.UID](), sets.New[string](), 0
 	var seen strings.Builder
 	for i := range l.Report.Objects {
 		o := &l.Report.Objects[i]
 		if o.BeingDeleted() {
 			left.Insert(o.Object.UID)
 			r.objects[o.Object.UID] = o.Object
+			if o.Object.Resource.IsNamespace() {
+				namespaces.Insert(o.Object.Name)
+			}
 		}
 		fmt.Fprint(&seen, o.Object.UID, o.Verdict)
-		for _, f := range o.Findings {
-			fmt.Fprint(&seen, f.Cause.ID, f.Cause.Summary)
+		for _, f := range o.Findings { // what is said has ages, and what others say when they try again
+			fmt.Fprint(&seen, f.Cause.ID, f.Cause.Object, f.Cause.Verdict, f.Cause.Blocks)
+			for _, link := range f.Chain {
+				fmt.Fprint(&seen, link.Object.UID, link.Symptom, link.Finalizer)
+			}
 		}
 	}
-	if seen := seen.String(); seen != r.seen {
+	for n := range l.Graph.Nodes() {
+		if namespaces.Has(n.Namespace()) {
+			within++
+		}
+	}
+	if seen := seen.String() + fmt.Sprint(within); seen != r.seen {
 		r.seen, r.changed = seen, r.Now()
 	}
 	r.freedBy(ctx, l, left)

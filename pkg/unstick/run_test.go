@@ -189,6 +189,23 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// What is left is given up although what a look says of it has another age, or another try, each time.
+func TestAges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		w := newWorld("a=x/y")
+		w.locks = []lock{webhook()}
+		w.says = func() say.Text { return say.Plain("its cleanup has failed for " + time.Since(began).String()) }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		e := w.edges(t)
+		e.Journal = journal(t)
+		if _, err := e.Run(ctx, nil, &unstick.Options{Allow: "disruptive"}, change.Beforehand{}); err != nil || time.Since(began) > time.Minute {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
 // An answer that never comes is looked for: what was changed is not changed again, and what was not is.
 func TestNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -45,6 +45,8 @@ type world struct {
 	blind, unlisted bool
 	// onLook is called at each look.
 	onLook func(n int)
+	// says is what a look says of a finalizer, nil for nothing.
+	says func() say.Text
 	asked  []unstick.Question
 	answer string
 	refuse func(unstick.Question) bool
@@ -120,6 +122,9 @@ func (w *world) look(context.Context) (*unstick.Look, error) {
 			c := w.cause(causes, report, finalizer, func() *explain.Cause {
 				return &explain.Cause{Kind: manual, Object: identity(name), Verdict: explain.Stuck}
 			})
+			if w.says != nil {
+				c.Summary = w.says()
+			}
 			op := remedy.PatchOf(identity(name), remedy.Test("/metadata/finalizers/0", finalizer), remedy.Remove("/metadata/finalizers/0"))
 			c.Remedies = append(c.Remedies, explain.Remedy{Risk: explain.Dangerous, Effect: say.Plain("remove " + finalizer), Action: explain.Action{Operation: &op}})
 			e.Findings = append(e.Findings, explain.Finding{Cause: c})
