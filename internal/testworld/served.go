@@ -43,6 +43,10 @@ networking.k8s.io/v1                    ServiceCIDR                      service
 networking.k8s.io/v1                    IPAddress                        ipaddresses                       cluster
 networking.k8s.io/v1                    Ingress                          ingresses                         namespaced
 resource.k8s.io/v1                      ResourceClaim                    resourceclaims                    namespaced
+resource.k8s.io/v1                      ResourceClaimTemplate            resourceclaimtemplates            namespaced
+resource.k8s.io/v1                      DeviceClass                      deviceclasses                     cluster
+flowcontrol.apiserver.k8s.io/v1         FlowSchema                       flowschemas                       cluster
+flowcontrol.apiserver.k8s.io/v1         PriorityLevelConfiguration       prioritylevelconfigurations       cluster
 scheduling.k8s.io/v1alpha1              PodGroup                         podgroups                         namespaced
 policy/v1                               PodDisruptionBudget              poddisruptionbudgets              namespaced
 discovery.k8s.io/v1                     EndpointSlice                    endpointslices                    namespaced

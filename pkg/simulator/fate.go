@@ -117,7 +117,9 @@ type fates struct {
 	groups  *memberships
 	actors  *Actors
 	began   time.Time
-	stalled map[string]stall // answers of stalledIn
+	stalled map[string]stall             // answers of stalledIn
+	manned  map[types.UID]bool           // by what has pods; nil until it is asked
+	sets    map[types.UID][]graph.Object // ReplicaSets by their Deployments
 }
 
 func (x *fates) fate(o *graph.Object, gone bool) Fate {

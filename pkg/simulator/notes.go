@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -87,34 +88,61 @@ type Maker struct {
 func (x *fates) comesBack(o *graph.Object) Maker {
 	h, _ := x.view.snapshot.Handle(o.UID) // there are no others
 	switch {
-	case is(o, namespaceResource) && o.Name == "kube-node-lease":
-		return Maker{"recreated by kube-apiserver", true}
-	case x.view.snapshot.Label(h, bootstrapLabel) == "rbac-defaults":
+	case x.view.snapshot.Label(h, bootstrapLabel) == "rbac-defaults", x.view.snapshot.Label(h, automanagedLabel) == "onstart":
 		return Maker{"recreated when a kube-apiserver starts", true}
 	case x.view.snapshot.Label(h, automanagedLabel) != "":
-		return Maker{"recreated by kube-apiserver", true}
-	case o.Namespace == "":
-		return Maker{}
-	case !x.view.namespaceActive(o.Namespace):
+		return ofServer
+	case o.Namespace != "" && !x.view.namespaceActive(o.Namespace):
 		return Maker{} // nothing is created in a terminating namespace
+	case o.Namespace == "kube-node-lease" && o.Resource.Resource == "leases":
+		return x.kubeletMakes(o)
 	}
 	return cmp.Or(x.systemMakes(o), x.kubeletMakes(o), x.controllerMakes(o))
 }
 
-// ofSelector is who makes what has the addresses of the pods of a Service.
-var ofSelector = Maker{"recreated for its Service if that has a selector", false}
+var (
+	// ofSelector is who makes what has the addresses of the pods of a Service.
+	ofSelector = Maker{"recreated for its Service if that has a selector", false}
+	ofServer   = Maker{"recreated by kube-apiserver", true}
+	ofManager  = Maker{"recreated by kube-controller-manager", true}
+)
 
-// systemMakes knows what every namespace, and namespace default, has.
+// kept are the objects that the system keeps making, by their resource and "*" or a namespace; their names, none for all.
+var kept = []struct {
+	resource, namespace string
+	names               []string
+	by                  Maker
+}{
+	{"configmaps", "*", []string{"kube-root-ca.crt"}, ofManager},
+	{"serviceaccounts", "*", []string{"default"}, ofManager},
+	{"leases.coordination.k8s.io", "*", nil, Maker{"recreated by its holder if that runs", false}},
+	{"ipaddresses.networking.k8s.io", "", nil, Maker{"recreated by kube-apiserver in minutes if its Service exists; another might get the address before", false}},
+	{"namespaces", "", []string{"kube-node-lease"}, ofServer},
+	{"services", metav1.NamespaceDefault, []string{"kubernetes"}, ofServer},
+	{"endpoints", metav1.NamespaceDefault, []string{"kubernetes"}, ofServer},
+	{"endpointslices.discovery.k8s.io", metav1.NamespaceDefault, []string{"kubernetes"}, ofServer},
+	{"configmaps", metav1.NamespaceSystem, []string{"extension-apiserver-authentication", "kube-apiserver-legacy-service-account-token-tracking"}, ofServer},
+	{"servicecidrs.networking.k8s.io", "", []string{"kubernetes"}, ofServer},
+	// k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap
+	{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "", []string{
+		"exempt", "catch-all", "system", "node-high", "leader-election", "workload-high", "workload-low", "global-default",
+	}, ofServer},
+	{"flowschemas.flowcontrol.apiserver.k8s.io", "", []string{
+		"exempt", "catch-all", "probes", "system-leader-election", "system-node-high", "system-nodes", "kube-controller-manager", "kube-scheduler",
+		"kube-system-service-accounts", "service-accounts", "global-default",
+	}, ofServer},
+}
+
+// systemMakes knows what the system keeps making.
 func (x *fates) systemMakes(o *graph.Object) Maker {
 	gr := o.Resource.GroupResource()
-	switch {
-	case gr == (schema.GroupResource{Resource: "configmaps"}) && o.Name == "kube-root-ca.crt",
-		gr == (schema.GroupResource{Resource: "serviceaccounts"}) && o.Name == "default":
-		return Maker{"recreated by kube-controller-manager", true}
-	case o.Namespace == metav1.NamespaceDefault && o.Name == "kubernetes" &&
-		(gr == serviceResource || gr == endpointsResource || gr.Resource == "endpointslices"):
-		return Maker{"recreated by kube-apiserver", true}
-	case gr == endpointsResource && x.view.isLive(location{serviceResource, o.Namespace, o.Name}):
+	for i := range kept {
+		k := &kept[i]
+		if k.resource == gr.String() && (k.namespace == o.Namespace || k.namespace == "*") && (k.names == nil || slices.Contains(k.names, o.Name)) {
+			return k.by
+		}
+	}
+	if gr == endpointsResource && x.view.isLive(location{serviceResource, o.Namespace, o.Name}) {
 		return ofSelector
 	}
 	return Maker{}
@@ -176,6 +204,8 @@ func (x *fates) controllerMakes(o *graph.Object) Maker {
 		return ofSelector
 	case Replaces(owner, o.Resource.GroupVersionKind().GroupKind()):
 		return Maker{"recreated by its controller " + name, true}
+	case owner == (schema.GroupKind{Group: "apps", Kind: "Deployment"}) && x.isOld(o, controller.UID):
+		return Maker{}
 	case owner == (schema.GroupKind{Group: "batch", Kind: "CronJob"}):
 		return Maker{"its controller " + name + " creates another when it is due, unless it is suspended", false}
 	}
@@ -197,3 +227,25 @@ func (x *fates) replacedBefore(o *graph.Object, controller schema.GroupKind) boo
 	}
 	return false
 }
+
+// isOld reports whether a ReplicaSet is of an earlier revision of its Deployment: it had no pods, another had, and others were made after it.
+func (x *fates) isOld(o *graph.Object, deployment types.UID) bool {
+	if x.manned == nil {
+		x.manned, x.sets = map[types.UID]bool{}, map[types.UID][]graph.Object{}
+		for h, head := range x.view.snapshot.Heads() {
+			if pod := head.Resource.IsPod(); pod || head.Resource.GroupResource() == replicaSets {
+				before := x.view.snapshot.Unlabelled(h)
+				for _, ref := range before.OwnerReferences {
+					if x.manned[ref.UID] = x.manned[ref.UID] || pod; !pod {
+						x.sets[ref.UID] = append(x.sets[ref.UID], before)
+					}
+				}
+			}
+		}
+	}
+	sets := x.sets[deployment]
+	return !x.manned[o.UID] && slices.ContainsFunc(sets, func(other graph.Object) bool { return x.manned[other.UID] }) &&
+		slices.ContainsFunc(sets, func(other graph.Object) bool { return o.CreationTimestamp.Before(&other.CreationTimestamp) })
+}
+
+var replicaSets = schema.GroupResource{Group: "apps", Resource: "replicasets"}
