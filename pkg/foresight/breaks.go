@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
@@ -67,7 +66,7 @@ func (l *looker) breaks(silent []api) []Break {
 	if l.goes("deployments", "statefulsets", "daemonsets", "pods", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "namespaces") {
 		all = append(all, l.unserved()...)
 	}
-	return slices.Concat(all, l.managers(), l.policies(), l.drivers(), l.evictions(), l.users())
+	return slices.Concat(all, l.managers(), l.policies(), l.evictions(), l.users())
 }
 
 // managers are the roles of controllers of kube-controller-manager, which with --use-service-account-credentials act by these
@@ -411,34 +410,4 @@ func (l *looker) touches() func(*controllers.Workload) bool {
 		in[id.Namespace] = true
 	}
 	return func(w *controllers.Workload) bool { return everywhere || in[w.ID().Namespace] }
-}
-
-var (
-	csiDrivers = schema.GroupResource{Group: "storage.k8s.io", Resource: "csidrivers"}
-	volumes    = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
-)
-
-// drivers are the storage drivers that go while there are volumes of theirs.
-func (l *looker) drivers() []Break {
-	var all []Break
-	for _, id := range l.named {
-		if id.Resource.GroupResource() != csiDrivers {
-			continue
-		}
-		items, err := l.now.evidence.List(volumes, "")
-		if err != nil {
-			continue
-		}
-		left := 0
-		for i := range items {
-			if driver, _, _ := unstructured.NestedString(items[i].Object, "spec", "csi", "driver"); driver == id.Name && !l.going[items[i].GetUID()] {
-				left++
-			}
-		}
-		if left > 0 {
-			all = append(all, Break{Object: id, Why: say.Of(driverGoes, evidence.Number(left, "PersistentVolume")), Certain: true})
-		}
-	}
-	graph.SortByIdentity(all, func(b *Break) graph.Identity { return b.Object })
-	return all
 }

@@ -144,7 +144,7 @@ func freesClaims(p *preview.Plan) bool {
 // or take something with it that is not in the cluster.
 var serving = []schema.GroupResource{
 	{Resource: "namespaces"}, {Resource: "nodes"}, {Resource: "services"}, {Resource: "serviceaccounts"}, {Resource: "persistentvolumeclaims"},
-	{Resource: "persistentvolumes"}, {Group: "storage.k8s.io", Resource: "volumeattachments"}, {Group: "apps", Resource: "statefulsets"}, csiDrivers,
+	{Resource: "persistentvolumes"}, {Group: "storage.k8s.io", Resource: "volumeattachments"}, {Group: "apps", Resource: "statefulsets"},
 	{Group: "rbac.authorization.k8s.io", Resource: "roles"}, {Group: "rbac.authorization.k8s.io", Resource: "rolebindings"},
 	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, {Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
 	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Group: "apiregistration.k8s.io", Resource: "apiservices"},

@@ -5,6 +5,7 @@ package foresight
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -15,29 +16,41 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// naming is that objects of one type name one of another, without which they do not work.
+// naming is that objects of some types name one of another, without which they do not work.
 type naming struct {
-	named, user schema.GroupResource
+	named string
+	users []string
+	// field is where they do, nil for a field of the spec that is called after the kind.
+	field []string
 	// without says what becomes of the users.
 	without string
 }
 
+// workloads have templates of pods.
+var workloads = []string{"deployments.apps", "statefulsets.apps", "daemonsets.apps", "replicationcontrollers", "cronjobs.batch"}
+
 // namings are those that are known.
 var namings = []naming{
-	{schema.GroupResource{Group: "networking.k8s.io", Resource: "ingressclasses"}, schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"}, ignoresIngress},
-	{schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "gatewayclasses"}, schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "gateways"}, ignoresGateway},
-	{schema.GroupResource{Group: "storage.k8s.io", Resource: "storageclasses"}, evidence.Claims.GroupResource(), provisionsNone},
-	{schema.GroupResource{Group: "external-secrets.io", Resource: "secretstores"}, schema.GroupResource{Group: "external-secrets.io", Resource: "externalsecrets"}, refreshesNone},
-	{schema.GroupResource{Group: "external-secrets.io", Resource: "clustersecretstores"}, schema.GroupResource{Group: "external-secrets.io", Resource: "externalsecrets"}, refreshesNone},
-	{schema.GroupResource{Group: "external-secrets.io", Resource: "secretstores"}, schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"}, pushesNone},
-	{schema.GroupResource{Group: "external-secrets.io", Resource: "clustersecretstores"}, schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"}, pushesNone},
-	{schema.GroupResource{Group: "cert-manager.io", Resource: "issuers"}, schema.GroupResource{Group: "cert-manager.io", Resource: "certificates"}, renewsNone},
-	{schema.GroupResource{Group: "cert-manager.io", Resource: "clusterissuers"}, schema.GroupResource{Group: "cert-manager.io", Resource: "certificates"}, renewsNone},
+	{"ingressclasses.networking.k8s.io", []string{"ingresses.networking.k8s.io"}, nil, ignoresIngress},
+	{"gatewayclasses.gateway.networking.k8s.io", []string{"gateways.gateway.networking.k8s.io"}, nil, ignoresGateway},
+	{"storageclasses.storage.k8s.io", []string{"persistentvolumeclaims"}, nil, provisionsNone},
+	{"csidrivers.storage.k8s.io", []string{"persistentvolumes"}, []string{"spec", "csi", "driver"}, attachesNone},
+	{"deviceclasses.resource.k8s.io", []string{"resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"}, nil, allocatesNone},
+	{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", []string{"flowschemas.flowcontrol.apiserver.k8s.io"}, nil, ignoresSchema},
+	{"priorityclasses.scheduling.k8s.io", workloads, nil, startsNone},
+	{"runtimeclasses.node.k8s.io", workloads, nil, startsNone},
+	{"clustertrustbundles.certificates.k8s.io", workloads, nil, startsNone},
+	{"secretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, nil, refreshesNone},
+	{"clustersecretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, nil, refreshesNone},
+	{"secretstores.external-secrets.io", []string{"pushsecrets.external-secrets.io"}, nil, pushesNone},
+	{"clustersecretstores.external-secrets.io", []string{"pushsecrets.external-secrets.io"}, nil, pushesNone},
+	{"issuers.cert-manager.io", []string{"certificates.cert-manager.io"}, nil, renewsNone},
+	{"clusterissuers.cert-manager.io", []string{"certificates.cert-manager.io"}, nil, renewsNone},
 }
 
 // isNamed reports whether others are known to name objects of a type.
 func isNamed(resource schema.GroupResource) bool {
-	return slices.ContainsFunc(namings, func(n naming) bool { return n.named == resource })
+	return slices.ContainsFunc(namings, func(n naming) bool { return n.named == resource.String() })
 }
 
 // users are what stays with a name that leads nowhere.
@@ -47,35 +60,41 @@ func (l *looker) users() []Break {
 		how := &namings[i]
 		var named []graph.Node
 		for uid := range l.going {
-			if n, ok := l.node(uid); ok && n.Resource().GroupResource() == how.named {
+			if n, ok := l.node(uid); ok && n.Resource().GroupResource().String() == how.named && !l.Plan.ComeBack[uid].Certain {
 				named = append(named, n)
 			}
 		}
-		if len(named) == 0 {
-			continue
-		}
 		slices.SortFunc(named, graph.Node.Compare)
 		for _, n := range named {
-			if left := l.left(how, n); len(left) > 0 {
-				all = append(all, Break{Object: n.Identity(), Why: stillNamed(left, how.without), Certain: true})
+			for _, user := range how.users {
+				if left := l.left(how, schema.ParseGroupResource(user), n); len(left) > 0 {
+					all = append(all, Break{Object: n.Identity(), Why: stillNamed(left, how.without), Certain: true})
+				}
 			}
 		}
 	}
 	return all
 }
 
-// left returns what stays and names an object.
-func (l *looker) left(how *naming, of graph.Node) []graph.Identity {
+// left returns what of a type stays and names an object.
+func (l *looker) left(how *naming, user schema.GroupResource, of graph.Node) []graph.Identity {
 	var left []graph.Identity
 	var reader mention.Reader
 	target := mention.To(of.Identity())
-	for n := range l.then.evidence.Instances(how.user) { // which says in which version they are
+	names := func(o *unstructured.Unstructured) bool {
+		if how.field != nil {
+			return evidence.Nested(o, how.field...) == of.Name()
+		}
+		at, sure := target.Surest(reader.In(o))
+		return sure >= mention.Called && at.InSpec() && !at.Optional
+	}
+	for n := range l.then.evidence.Instances(user) { // which says in which version they are
 		items, err := l.then.evidence.List(n.Resource().GroupVersionResource, of.Namespace())
 		if err != nil {
 			return nil // it is noted as unread
 		}
 		for i := range items {
-			if at, sure := target.Surest(reader.In(&items[i])); sure >= mention.Called && at.InSpec() {
+			if names(&items[i]) {
 				left = append(left, evidence.IdentityOf(n.Resource().GroupVersionResource, n.Resource().Kind, &items[i]))
 			}
 		}

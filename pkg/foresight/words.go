@@ -181,7 +181,6 @@ const (
 	mightRemove        say.Word = "might remove"
 	nodeGoes           say.Word = "is deleted, and so are its pods: %s"
 	nodePodsUnread     say.Word = "is deleted, and so are its pods, which could not be read: %s"
-	driverGoes         say.Word = "is deleted, and leaves %s that cannot be attached, detached or deleted without it"
 	namedGoes          say.Word = "is deleted, but %s still %s it (%s): %s"
 )
 
@@ -199,6 +198,10 @@ const (
 	managerPowerless say.Word = "%s of kube-controller-manager loses its rights until a kube-apiserver starts: what waits for it hangs"
 	ignoresIngress   say.Word = "controllers ignore an Ingress whose class does not exist"
 	ignoresGateway   say.Word = "controllers ignore a Gateway whose class does not exist"
+	attachesNone     say.Word = "no volume of it can be attached, detached or deleted"
+	allocatesNone    say.Word = "a claim without devices gets none"
+	ignoresSchema    say.Word = "the API server ignores a FlowSchema whose level does not exist"
+	startsNone       say.Word = "their new pods do not start"
 	provisionsNone   say.Word = "a claim without a volume gets none, and no claim can be expanded"
 	refreshesNone    say.Word = "no Secret is refreshed from it any more"
 	pushesNone       say.Word = "nothing is pushed to it any more, and a PushSecret that must delete there what it pushed gets stuck"
