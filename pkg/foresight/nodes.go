@@ -19,9 +19,9 @@ func (l *looker) evictions() []Break {
 	var all []Break
 	for _, on := range l.after.OnNodes(nodes) {
 		var running []graph.Identity
-		for _, id := range on.Running {
-			if !l.going[id.UID] {
-				running = append(running, id)
+		for _, n := range on.Running {
+			if !l.going[n.UID()] {
+				running = append(running, n.Identity())
 			}
 		}
 		switch {

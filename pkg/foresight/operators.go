@@ -101,7 +101,11 @@ func takesPods(reader *evidence.Reader, p *preview.Plan) bool {
 			continue
 		}
 		whole, err := reader.Whole(owner)
-		if err != nil || of == ensuing.Jobs && ensuing.MayFail(whole, gone) || of != ensuing.Jobs && len(evidence.Condemned(whole, owner, p.Graph.Nodes())) > 0 {
+		if err != nil {
+			return true
+		}
+		fails, expires := ensuing.MayEnd(whole, gone)
+		if of == ensuing.Jobs && (fails || expires) || of != ensuing.Jobs && len(evidence.Condemned(whole, owner, p.Graph.Nodes())) > 0 {
 			return true
 		}
 	}

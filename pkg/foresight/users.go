@@ -33,7 +33,7 @@ var workloads = []string{"deployments.apps", "statefulsets.apps", "daemonsets.ap
 var namings = []naming{
 	{"ingressclasses.networking.k8s.io", []string{"ingresses.networking.k8s.io"}, nil, ignoresIngress},
 	{"gatewayclasses.gateway.networking.k8s.io", []string{"gateways.gateway.networking.k8s.io"}, nil, ignoresGateway},
-	{"storageclasses.storage.k8s.io", []string{"persistentvolumeclaims"}, nil, provisionsNone},
+	{"storageclasses.storage.k8s.io", []string{"persistentvolumeclaims", "statefulsets.apps"}, nil, provisionsNone},
 	{"csidrivers.storage.k8s.io", []string{"persistentvolumes"}, []string{"spec", "csi", "driver"}, attachesNone},
 	{"deviceclasses.resource.k8s.io", []string{"resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"}, nil, allocatesNone},
 	{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", []string{"flowschemas.flowcontrol.apiserver.k8s.io"}, nil, ignoresSchema},

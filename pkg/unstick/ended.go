@@ -158,7 +158,7 @@ func (l *Look) findEvicted(f *ensuing.Finder, tainted map[string]*remedy.Op) {
 	})
 	for name, on := range nodes {
 		detached, err := f.DetachedFrom(name)
-		l.ended[tainted[name].Object.UID] = append(on.Pods, detached...)
+		l.ended[tainted[name].Object.UID] = slices.Concat(on.Running, on.Others, detached)
 		if err != nil || on.Unread != nil || on.Unknown {
 			l.unread(tainted[name].Object)
 		}

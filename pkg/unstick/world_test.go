@@ -46,7 +46,7 @@ type world struct {
 	// onLook is called at each look.
 	onLook func(n int)
 	// says is what a look says of a finalizer, nil for nothing.
-	says func() say.Text
+	says   func() say.Text
 	asked  []unstick.Question
 	answer string
 	refuse func(unstick.Question) bool

@@ -27,12 +27,16 @@ type By int
 
 // What they are to it.
 const (
-	// Node: it is a pod of the node (pkg/controller/podgc/gc_controller.go, gcOrphaned).
+	// Node: it is a pod that runs on the node (pkg/controller/podgc/gc_controller.go, gcOrphaned).
 	Node By = iota
+	// NodeOnly: it is a pod on the node that has ended, or is of a DaemonSet.
+	NodeOnly
 	// Set: it is what a StatefulSet that was made smaller ends after this pod.
 	Set
 	// Job: it is another pod of the Job, which may fail with this one (pkg/controller/job/job_controller.go, syncJob).
 	Job
+	// TTL: it is the Job of the pod, and may finish with it; then it expires (pkg/controller/ttlafterfinished).
+	TTL
 	// Owner: it waits for this blocking dependent.
 	Owner
 	// Tool: it was deployed by the tool's own object, with which the tool's controller deletes it.
@@ -89,14 +93,11 @@ func (f *Finder) After(fresh []graph.Node, certain graph.Set) (all []Effect, unr
 	for _, n := range fresh {
 		var after []graph.Node
 		by := Set
-		add := func(by By, nodes []graph.Node) {
-			if len(nodes) > 0 {
-				all = append(all, Effect{Of: n, Nodes: nodes, By: by})
-			}
-		}
+		add := func(by By, nodes []graph.Node) { all = append(all, Effect{Of: n, Nodes: nodes, By: by}) }
 		add(Pod, f.afterPods(n))
-		others, err := f.ofJob(n, fresh)
+		others, expires, err := f.ofJob(n, fresh)
 		add(Job, others)
+		add(TTL, expires)
 		add(Owner, waitingOwners(n))
 		switch of := n.Resource().GroupResource(); {
 		case of == evidence.Nodes.GroupResource():
@@ -120,12 +121,12 @@ func (f *Finder) After(fresh []graph.Node, certain graph.Set) (all []Effect, unr
 		}
 	}
 	for _, on := range f.OnNodes(nodes) {
-		all = append(all, Effect{on.Node, on.Pods, Node, on.Unread == nil})
+		all = append(all, Effect{on.Node, on.Running, Node, on.Unread == nil}, Effect{on.Node, on.Others, NodeOnly, on.Unread == nil})
 		if on.Unread != nil || on.Unknown {
 			unread = append(unread, on.Node)
 		}
 	}
-	return all, unread
+	return slices.DeleteFunc(all, func(e Effect) bool { return len(e.Nodes) == 0 }), unread
 }
 
 // condemned are the pods that StatefulSets end once this one is gone, with the claims that they delete then.
@@ -265,10 +266,10 @@ func (f *Finder) index() {
 	}
 }
 
-// ofJob are the other pods of a Job that fails, or may, with some of its pods.
-func (f *Finder) ofJob(pod graph.Node, fresh []graph.Node) ([]graph.Node, error) {
+// ofJob are the other pods of a Job that fails, or may, with some of its pods, and the Job if it expires then.
+func (f *Finder) ofJob(pod graph.Node, fresh []graph.Node) (others, expires []graph.Node, err error) {
 	if !pod.Resource().IsPod() {
-		return nil, nil
+		return nil, nil, nil
 	}
 	for _, ref := range pod.Owners() {
 		job := ref.Owner
@@ -277,9 +278,8 @@ func (f *Finder) ofJob(pod graph.Node, fresh []graph.Node) ([]graph.Node, error)
 		}
 		whole, err := f.reader.Whole(job)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		var others []graph.Node
 		gone := int64(0)
 		for _, d := range job.Dependents() {
 			if slices.Contains(fresh, d) {
@@ -288,32 +288,43 @@ func (f *Finder) ofJob(pod graph.Node, fresh []graph.Node) ([]graph.Node, error)
 				others = append(others, d)
 			}
 		}
-		if MayFail(whole, gone) {
-			return others, nil
+		fails, ends := MayEnd(whole, gone)
+		if !fails {
+			others = nil
 		}
+		if ends {
+			expires = []graph.Node{job}
+		}
+		return others, expires, nil
 	}
-	return nil, nil
+	return nil, nil, nil
 }
 
-// finishes reports whether a condition of a Job says that it is finished, or about to be (pkg/controller/job, finishJob).
-func finishes(c evidence.Condition) bool {
-	ends := []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget}
-	return c.Status == "True" && slices.Contains(ends, batchv1.JobConditionType(c.Type))
-}
-
-// MayFail reports whether a Job may fail when so many of its pods are deleted.
-func MayFail(job *unstructured.Unstructured, gone int64) bool {
-	if slices.ContainsFunc(evidence.Conditions(job), finishes) {
-		return false
+// MayEnd reports whether a Job may fail when so many of its pods are deleted, and whether it is deleted itself because it may have finished then
+// (pkg/controller/job/job_controller.go, syncJob and finishJob).
+func MayEnd(job *unstructured.Unstructured, gone int64) (fails, expires bool) {
+	_, expires, _ = unstructured.NestedInt64(job.Object, "spec", "ttlSecondsAfterFinished")
+	waits := false // for its last pods
+	for _, c := range evidence.Conditions(job) {
+		switch is := batchv1.JobConditionType(c.Type); {
+		case c.Status != "True":
+		case is == batchv1.JobComplete || is == batchv1.JobFailed:
+			return false, false
+		case is == batchv1.JobSuccessCriteriaMet || is == batchv1.JobFailureTarget:
+			waits = true
+		}
 	}
 	limit, limited, _ := unstructured.NestedInt64(job.Object, "spec", "backoffLimit")
 	failed, _, _ := unstructured.NestedInt64(job.Object, "status", "failed")
+	succeeded, _, _ := unstructured.NestedInt64(job.Object, "status", "succeeded")
+	_, counts, _ := unstructured.NestedInt64(job.Object, "spec", "completions")
 	_, rules, _ := unstructured.NestedMap(job.Object, "spec", "podFailurePolicy")
 	_, indexes, _ := unstructured.NestedInt64(job.Object, "spec", "maxFailedIndexes")
 	if !limited {
 		limit = 6
 	}
-	return failed+gone > limit || rules || indexes
+	fails = !waits && (failed+gone > limit || rules || indexes)
+	return fails, expires && (fails || waits || succeeded > 0 && !counts)
 }
 
 // Jobs are those of Kubernetes.
@@ -333,9 +344,8 @@ func waitingOwners(n graph.Node) []graph.Node {
 // OnNode is a node with its pods.
 type OnNode struct {
 	Node graph.Node
-	Pods []graph.Node
-	// Running are those that have not ended, and are not of DaemonSets.
-	Running []graph.Identity
+	// Running are the pods that have not ended, and are not of DaemonSets.
+	Running, Others []graph.Node
 	// Unknown: there are pods that are not in the graph.
 	Unknown bool
 	Unread  error
@@ -366,7 +376,7 @@ func (f *Finder) EachPodOn(nodes map[string]*OnNode, goes func(*OnNode, *corev1.
 	}
 	begin := func() {
 		for _, on := range nodes {
-			on.Pods, on.Running, on.Unknown = nil, nil, false
+			on.Running, on.Others, on.Unknown = nil, nil, false
 		}
 	}
 	err := evidence.EachPod(f.ctx, f.cluster, begin, func(pod *corev1.Pod) {
@@ -379,15 +389,16 @@ func (f *Finder) EachPodOn(nodes map[string]*OnNode, goes func(*OnNode, *corev1.
 			on.Unknown = true
 			return
 		}
-		on.Pods = append(on.Pods, n)
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 		if c := metav1.GetControllerOfNoCopy(pod); !ended && (c == nil || c.Kind != "DaemonSet") {
-			on.Running = append(on.Running, n.Identity())
+			on.Running = append(on.Running, n)
+		} else {
+			on.Others = append(on.Others, n)
 		}
 	})
 	for _, on := range nodes {
 		on.Unread = err
-		slices.SortFunc(on.Running, graph.Identity.Compare)
+		slices.SortFunc(on.Running, graph.Node.Compare)
 	}
 }
 
