@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/delivery"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
@@ -55,6 +56,11 @@ func (l *returning) returns() []Return {
 			}
 		}
 	}
+	for uid := range l.going {
+		if n, ok := l.node(uid); ok && n.Resource().GroupResource() == evidence.Claims.GroupResource() {
+			all = append(all, l.ofSet(n)...)
+		}
+	}
 	if !l.Safe {
 		for uid := range l.aggregated() {
 			if n, ok := l.node(uid); ok {
@@ -64,6 +70,16 @@ func (l *returning) returns() []Return {
 	}
 	graph.SortByIdentity(all, func(r *Return) graph.Identity { return r.Object })
 	return all
+}
+
+// ofSet is a claim that a StatefulSet makes again.
+func (l *returning) ofSet(n graph.Node) []Return {
+	for _, set := range l.now.evidence.Within(evidence.StatefulSets.GroupResource(), n.Namespace()) {
+		if whole, err := l.now.evidence.Whole(set); err == nil && !l.going[set.UID()] && !set.BeingDeleted() && evidence.WantsClaim(whole, n.Name()) {
+			return []Return{{Object: n.Identity(), Why: say.Of(claimAgain, set.Identity())}}
+		}
+	}
+	return nil
 }
 
 // comeBack is what the plan itself knows.

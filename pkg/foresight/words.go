@@ -249,6 +249,7 @@ const (
 	argoElsewhere   say.Word = "recreated by Application %s of Argo CD, if that is in another cluster: it was not found here"
 	argoByLabel     say.Word = "recreated by Application %s of Argo CD, if its label app.kubernetes.io/instance means that one and it syncs automatically"
 	byController    say.Word = "recreated by its controller %s"
+	claimAgain      say.Word = "recreated empty by %s, with its pod"
 	byRelease       say.Word = "recreated by the next helm upgrade of release %s/%s"
 	byToolsObject   say.Word = "recreated by %s/%s/%s, at its next reconciliation"
 	ifItExists      say.Word = ", if that still exists"

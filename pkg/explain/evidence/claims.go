@@ -76,15 +76,11 @@ func ordinalOf(set *unstructured.Unstructured, name string) int64 {
 
 // Condemned returns the pods that a StatefulSet has to end because it was made smaller, one after another, with the claims that it deletes then.
 func Condemned(whole *unstructured.Unstructured, set graph.Node, nodes iter.Seq[graph.Node]) []graph.Node {
-	replicas, stated, _ := unstructured.NestedInt64(whole.Object, "spec", "replicas")
-	if !stated {
-		replicas = 1
-	}
 	var all []graph.Node
 	for n := range nodes {
 		claim := !n.Virtual() && n.Resource().GroupResource() == Claims.GroupResource() && n.Namespace() == set.Namespace()
 		pod := !n.Virtual() && n.Resource().IsPod() && slices.ContainsFunc(n.Owners(), func(ref graph.Reference) bool { return ref.Owner == set })
-		if claim && ScalesAway(whole, replicas, n.Name()) || pod && ordinal(whole, n.Name()) >= ordinals(whole)+replicas {
+		if claim && ScalesAway(whole, replicas(whole), n.Name()) || pod && ordinal(whole, n.Name()) >= ordinals(whole)+replicas(whole) {
 			all = append(all, n)
 		}
 	}
@@ -109,6 +105,20 @@ func ordinal(set *unstructured.Unstructured, pod string) int64 {
 		return int64(ordinal)
 	}
 	return -1
+}
+
+// WantsClaim reports whether a name is that of a claim that a StatefulSet makes for one of its pods.
+func WantsClaim(set *unstructured.Unstructured, claim string) bool {
+	at := ordinalOf(set, claim)
+	return at >= ordinals(set) && at < ordinals(set)+replicas(set)
+}
+
+func replicas(set *unstructured.Unstructured) int64 {
+	count, stated, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
+	if !stated {
+		return 1
+	}
+	return count
 }
 
 // ordinals is the first ordinal of a StatefulSet's pods.
