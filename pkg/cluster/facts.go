@@ -33,7 +33,7 @@ const (
 
 // HasFacts reports whether Facts reads anything of objects of the resource.
 func HasFacts(resource *graph.Resource) bool {
-	return resource.IsPod() || resource.IsNamespace() || resource.IsCRD()
+	return resource.IsPod() || resource.IsNamespace() || resource.IsCRD() || isVolume(resource)
 }
 
 // Facts reads what a prediction about the objects of a snapshot needs beyond metadata: pods
@@ -42,12 +42,13 @@ func HasFacts(resource *graph.Resource) bool {
 func (r *Reader) Facts(ctx context.Context, of *graph.Snapshot, objects []graph.Object) graph.Facts {
 	f := facts{Facts: graph.Facts{
 		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{},
-		CRDs: map[types.UID]graph.CRDFacts{}, Nodes: map[string]bool{},
+		CRDs: map[types.UID]graph.CRDFacts{}, Volumes: map[types.UID]types.UID{}, Nodes: map[string]bool{},
 	}}
 	var group errgroup.Group
 	group.SetLimit(getsInFlight)
 	r.namespaceFacts(ctx, objects, &group, &f)
 	r.definitionFacts(ctx, objects, &group, &f)
+	r.volumeFacts(ctx, objects, &group, &f)
 	r.podFacts(ctx, of, objects, &group, &f)
 	_ = group.Wait() // what cannot be read is missing
 	r.nodeFacts(ctx, &f)
@@ -163,6 +164,35 @@ func (r *Reader) definitionFacts(ctx context.Context, objects []graph.Object, gr
 					keep(&crd)
 				}
 				return err
+			})
+		})
+		return
+	}
+	readEach(ctx, r, uids, group, keep)
+}
+
+func isVolume(resource *graph.Resource) bool {
+	return resource.GroupResource() == schema.GroupResource{Resource: "persistentvolumes"}
+}
+
+// volumeFacts reads the PersistentVolumes among the objects: each by itself, or all there are.
+func (r *Reader) volumeFacts(ctx context.Context, objects []graph.Object, group *errgroup.Group, f *facts) {
+	uids := wanted(objects, isVolume)
+	keep := func(volume *corev1.PersistentVolume) {
+		if uids[volume.UID] == nil {
+			return
+		}
+		claim := types.UID("")
+		if ref := volume.Spec.ClaimRef; ref != nil && volume.Status.Phase == corev1.VolumeBound {
+			claim = ref.UID
+		}
+		f.add(func(all *graph.Facts) { all.Volumes[volume.UID] = claim })
+	}
+	if len(uids) > maxGets {
+		group.Go(func() error {
+			return r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource("persistentvolumes"), "PersistentVolume", "", func() {}, func(o runtime.Object) error {
+				keep(o.(*corev1.PersistentVolume))
+				return nil
 			})
 		})
 		return

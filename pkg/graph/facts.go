@@ -12,6 +12,8 @@ type Facts struct {
 	Pods       map[types.UID]PodFacts
 	Namespaces map[types.UID]NamespaceFacts
 	CRDs       map[types.UID]CRDFacts
+	// Volumes are the UIDs of the claims to which PersistentVolumes are bound, empty for those that are not.
+	Volumes map[types.UID]types.UID
 	// Nodes says by name whether a node's kubelet is reporting.
 	Nodes map[string]bool
 	// NodesRead: a node that a pod names and that is not in Nodes does not

@@ -21,7 +21,7 @@ const crdCleanup = "customresourcecleanup.apiextensions.k8s.io"
 // tell: surely when none of the groups has an object left. Otherwise it is
 // unknown, for the reason.
 type condition struct {
-	groups func(o *graph.Object) []group
+	groups func(v *view, o *graph.Object) []group
 	reason string
 }
 
@@ -35,16 +35,16 @@ var conditions = map[string]condition{
 	// pkg/controller/volume/pvcprotection, podUsesPVCForDeletion: any pod that
 	// is on a node counts, also one that has ended.
 	finalizers.ClaimProtection: {
-		groups: func(o *graph.Object) []group {
+		groups: func(_ *view, o *graph.Object) []group {
 			return []group{{resource: podResource, namespace: o.Namespace, scheduled: true, claim: o.Name}}
 		},
 		reason: "whether a pod uses the claim is not known",
 	},
 	// pkg/controller/volume/pvprotection, isBeingUsed: not while it is bound.
-	"kubernetes.io/pv-protection": {groups: everywhere(claimResource), reason: volumeBound},
+	"kubernetes.io/pv-protection": {groups: claimOf(), reason: volumeBound},
 	// pkg/controller/volume/persistentvolume: deleted after it was released.
-	"kubernetes.io/pv-controller":                         {groups: everywhere(claimResource), reason: volumeBound},
-	"external-provisioner.volume.kubernetes.io/finalizer": {groups: everywhere(claimResource), reason: volumeBound},
+	"kubernetes.io/pv-controller":                         {groups: claimOf(claimResource), reason: volumeBound},
+	"external-provisioner.volume.kubernetes.io/finalizer": {groups: claimOf(claimResource), reason: volumeBound},
 	// pkg/controller/volume/vacprotection: claims and volumes name it.
 	"kubernetes.io/vac-protection": {
 		groups: everywhere(claimResource, schema.GroupResource{Resource: "persistentvolumes"}),
@@ -73,19 +73,32 @@ var unconditional = []string{"batch.kubernetes.io/job-tracking"}
 
 const volumeBound = "whether the volume is bound is not known"
 
-func inItsNamespace(g group) func(*graph.Object) []group {
-	return func(o *graph.Object) []group {
+// claimOf is the claim to which a volume is bound; of one that is not bound it is what else may be,, and of one that was not read every claim.
+func claimOf(others ...schema.GroupResource) func(*view, *graph.Object) []group {
+	return func(v *view, o *graph.Object) []group {
+		switch claim, read := v.snapshot.Facts.Volumes[o.UID]; {
+		case !read:
+			return []group{{resource: claimResource}}
+		case claim != "":
+			return []group{{resource: claimResource, uid: claim}}
+		}
+		return everywhere(others...)(v, o)
+	}
+}
+
+func inItsNamespace(g group) func(*view, *graph.Object) []group {
+	return func(_ *view, o *graph.Object) []group {
 		g.namespace = o.Namespace
 		return []group{g}
 	}
 }
 
-func everywhere(resources ...schema.GroupResource) func(*graph.Object) []group {
+func everywhere(resources ...schema.GroupResource) func(*view, *graph.Object) []group {
 	var groups []group
 	for _, resource := range resources {
 		groups = append(groups, group{resource: resource})
 	}
-	return func(*graph.Object) []group { return groups }
+	return func(*view, *graph.Object) []group { return groups }
 }
 
 // actor says who removes the finalizer from the object.
@@ -168,7 +181,7 @@ func (ms *memberships) unmet(finalizer string, o *graph.Object) (why string, unt
 	if !known {
 		return "", nil
 	}
-	groups := c.groups(o)
+	groups := c.groups(ms.view, o)
 	for i, g := range groups {
 		if !ms.view.listed(g) {
 			return c.reason, nil
@@ -180,8 +193,11 @@ func (ms *memberships) unmet(finalizer string, o *graph.Object) (why string, unt
 	return "", nil
 }
 
-// userOf says which pod uses a claim, empty when that is not known of any.
+// userOf says which pod uses a claim, or which claim a volume, empty when that is not known of any.
 func (ms *memberships) userOf(g group) string {
+	if o, _, known := ms.view.look(g.uid); known {
+		return "it is deleted once " + o.Resource.Kind + "/" + o.Namespace + "/" + o.Name + ", which is bound to it, is deleted"
+	}
 	if g.claim == "" {
 		return ""
 	}

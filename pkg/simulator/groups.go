@@ -20,6 +20,8 @@ type group struct {
 	scheduled bool
 	// claim leaves out pods that are known not to use the claim of that name.
 	claim string
+	// uid is that of the only object, empty for all.
+	uid types.UID
 }
 
 func (v *view) has(g group, o *graph.Object) bool {
@@ -27,6 +29,8 @@ func (v *view) has(g group, o *graph.Object) bool {
 	case g.namespace != "" && o.Namespace != g.namespace:
 		return false
 	case g.resource != (schema.GroupResource{}) && !is(o, g.resource):
+		return false
+	case g.uid != "" && o.UID != g.uid:
 		return false
 	case !g.scheduled && g.claim == "":
 		return true
@@ -130,6 +134,7 @@ func (ms *memberships) waitFor(g group, w work, uid types.UID) {
 func (ms *memberships) leave(o *graph.Object) {
 	resource := o.Resource.GroupResource()
 	ms.leaveGroup(group{resource: resource}, o)
+	ms.leaveGroup(group{resource: resource, uid: o.UID}, o)
 	if o.Namespace != "" {
 		ms.leaveGroup(group{namespace: o.Namespace}, o)
 		ms.leaveGroup(group{resource: resource, namespace: o.Namespace}, o)

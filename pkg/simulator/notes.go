@@ -233,7 +233,7 @@ func (x *fates) isOld(o *graph.Object, deployment types.UID) bool {
 	if x.manned == nil {
 		x.manned, x.sets = map[types.UID]bool{}, map[types.UID][]graph.Object{}
 		for h, head := range x.view.snapshot.Heads() {
-			if pod := head.Resource.IsPod(); pod || head.Resource.GroupResource() == replicaSets {
+			if pod := head.Resource.IsPod(); pod && !head.BeingDeleted || head.Resource.GroupResource() == replicaSets {
 				before := x.view.snapshot.Unlabelled(h)
 				for _, ref := range before.OwnerReferences {
 					if x.manned[ref.UID] = x.manned[ref.UID] || pod; !pod {

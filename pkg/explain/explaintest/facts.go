@@ -15,7 +15,7 @@ import (
 // Facts are what the whole objects say beyond metadata, as cluster.Reader reads them. What is unreadable is left out.
 func (s *World) Facts() graph.Facts {
 	facts := graph.Facts{
-		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{}, CRDs: map[types.UID]graph.CRDFacts{},
+		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{}, CRDs: map[types.UID]graph.CRDFacts{}, Volumes: map[types.UID]types.UID{},
 		Nodes: map[string]bool{}, NodesRead: !s.unreadable["nodes"] && !s.unlisted["nodes"],
 	}
 	for _, o := range s.objects.Objects {
@@ -35,6 +35,13 @@ func (s *World) Facts() graph.Facts {
 		case "customresourcedefinitions":
 			plural, group, _ := strings.Cut(o.Name, ".")
 			facts.CRDs[o.UID] = graph.CRDFacts{Group: group, Plural: plural, Established: true}
+		case "persistentvolumes":
+			claim := evidence.Nested(whole, "spec", "claimRef", "uid")
+			if bound := evidence.Nested(whole, "status", "phase") == "Bound"; !bound {
+				facts.Volumes[o.UID] = ""
+			} else if claim != "" {
+				facts.Volumes[o.UID] = types.UID(claim)
+			}
 		case "nodes":
 			ready, _ := evidence.ConditionOf(whole, "Ready")
 			facts.Nodes[o.Name] = ready.Status == "True"
