@@ -204,7 +204,11 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 	size := evidence.Nested(volume, "spec", "capacity", "storage")
 	policy, destroys := evidence.ReclaimPolicy(volume)
 	if !destroys {
-		return []Loss{{Object: id, Why: say.Of(volumeKept, name, cmp.Or(size, unknownSize), policy), Stays: true, Certain: true, kept: name}}
+		kept := volumeKept
+		if l.going[volume.GetUID()] {
+			kept = storageKept
+		}
+		return []Loss{{Object: id, Why: say.Of(kept, name, cmp.Or(size, unknownSize), policy), Stays: true, Certain: true, kept: name}}
 	}
 	goes := volumeGoes
 	if policy == "Recycle" {
@@ -340,11 +344,9 @@ func (l *losses) deployed(n graph.Node) say.Text {
 	return say.Text{}
 }
 
-// tokensOf says that the Secrets with tokens of an account go with it
-// (pkg/controller/serviceaccount/tokens_controller.go). Whose they are only the whole
-// Secrets tell, which are not read.
+// tokensOf says that Secrets with tokens of an account go with it, where it is not known which these are.
 func (l *losses) tokensOf(n graph.Node) []Loss {
-	if _, goes := l.named["Namespace/"+n.Namespace()]; goes || len(l.now.evidence.Within(evidence.Secrets.GroupResource(), n.Namespace())) == 0 {
+	if _, goes := l.named["Namespace/"+n.Namespace()]; goes || l.now.evidence.Covers(evidence.Secrets.GroupResource(), n.Namespace(), "") {
 		return nil
 	}
 	return []Loss{{Object: n.Identity(), Why: say.Of(tokensGo)}}

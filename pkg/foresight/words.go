@@ -212,6 +212,7 @@ const (
 const (
 	volumeUnread    say.Word = "it is not known what happens to its volume: %s could not be read: %v"
 	volumeKept      say.Word = "PersistentVolume/%s (%s) is kept with its data (reclaim policy %s)"
+	storageKept     say.Word = "PersistentVolume/%s (%s) is deleted, but the storage behind it is kept with its data (reclaim policy %s)"
 	volumeShared    say.Word = "PersistentVolume/%s (%s) loses its data with PersistentVolume/%s, which has the same volume handle, %s"
 	volumeGoes      say.Word = "PersistentVolume/%s (%s) is deleted with its data (reclaim policy %s)"
 	volumeRecycled  say.Word = "PersistentVolume/%s (%s) is kept, and its data is deleted (reclaim policy %s)"
@@ -230,6 +231,7 @@ const (
 	withJob         say.Word = "it is of the Job that may fail with %s, and ends its pods then: %s"
 	withTTL         say.Word = "it might finish without %s, and is deleted some time after that (ttlSecondsAfterFinished): %s"
 	withDependent   say.Word = "it waits for its dependent %s: %s"
+	withAccount     say.Word = "it has a token of %s: %s"
 	withTool        say.Word = "it was deployed by %s, whose controller deletes it: %s"
 	coversLive      say.Word = "it rejects all writes to %s, or to what is above: a controller that waits to delete that does so once it is gone"
 	heldUnread      say.Word = "it is not known which claims and volumes it keeps from being deleted: they could not be read"

@@ -46,6 +46,8 @@ const (
 	Pod
 	// Attachment: it is a volume, which its driver does not delete while it is attached, or the attachment of a node.
 	Attachment
+	// Token: it is a Secret with a token of the account (pkg/controller/serviceaccount/tokens_controller.go).
+	Token
 )
 
 // Effect are objects that go, or may, because another does.
@@ -93,7 +95,7 @@ func (f *Finder) After(fresh []graph.Node, certain graph.Set) (all []Effect, unr
 	for _, n := range fresh {
 		var after []graph.Node
 		by := Set
-		add := func(by By, nodes []graph.Node) { all = append(all, Effect{Of: n, Nodes: nodes, By: by}) }
+		add := func(by By, nodes []graph.Node) { all = append(all, Effect{n, nodes, by, by == Token}) }
 		add(Pod, f.afterPods(n))
 		others, expires, err := f.ofJob(n, fresh)
 		add(Job, others)
@@ -108,6 +110,9 @@ func (f *Finder) After(fresh []graph.Node, certain graph.Set) (all []Effect, unr
 			var unknown error
 			after, unknown = f.condemned(n, certain)
 			err = cmp.Or(err, unknown)
+		case of == evidence.ServiceAccounts.GroupResource():
+			by = Token
+			after, err = f.tokens(n)
 		case of == attachments:
 			by = Attachment
 			after, err = f.attached(n)
@@ -187,6 +192,20 @@ func (f *Finder) attached(n graph.Node) ([]graph.Node, error) {
 		claim, there := f.graph.Node(of)
 		return of == "" || there && !claim.Virtual()
 	}), nil
+}
+
+// tokens are the Secrets with tokens of an account.
+func (f *Finder) tokens(account graph.Node) (all []graph.Node, err error) {
+	if len(f.reader.Within(evidence.Secrets.GroupResource(), account.Namespace())) == 0 {
+		return nil, nil
+	}
+	secrets, err := f.reader.List(evidence.Secrets, account.Namespace()) // their metadata
+	for i := range secrets {
+		if n, known := f.graph.Node(secrets[i].GetUID()); known && secrets[i].GetAnnotations()[corev1.ServiceAccountUIDKey] == string(account.UID()) {
+			all = append(all, n)
+		}
+	}
+	return all, err
 }
 
 // DetachedFrom are the attachments of a node, which end when that is gone or out of service
