@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,7 +49,7 @@ func (r *Reader) Facts(ctx context.Context, of *graph.Snapshot, objects []graph.
 	group.SetLimit(getsInFlight)
 	r.namespaceFacts(ctx, objects, &group, &f)
 	r.definitionFacts(ctx, objects, &group, &f)
-	r.volumeFacts(ctx, objects, &group, &f)
+	volumeFacts(ctx, r, objects, &group, &f)
 	r.podFacts(ctx, of, objects, &group, &f)
 	_ = group.Wait() // what cannot be read is missing
 	r.nodeFacts(ctx, &f)
@@ -103,7 +104,21 @@ func readEach[T any](ctx context.Context, r *Reader, objects map[types.UID]*grap
 	}
 }
 
-// namespaceFacts reads the namespaces among the objects: each by itself, or all there are.
+// readTyped calls keep with each of the objects, or with all there are of a type of version v1 of Kubernetes.
+func readTyped[T any](ctx context.Context, r *Reader, kind string, objects map[types.UID]*graph.Object, group *errgroup.Group, keep func(*T)) {
+	if len(objects) <= maxGets {
+		readEach(ctx, r, objects, group, keep)
+		return
+	}
+	group.Go(func() error {
+		return r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource(strings.ToLower(kind)+"s"), kind, "", func() {}, func(o runtime.Object) error {
+			keep(any(o).(*T))
+			return nil
+		})
+	})
+}
+
+// namespaceFacts reads the namespaces among the objects.
 func (r *Reader) namespaceFacts(ctx context.Context, objects []graph.Object, group *errgroup.Group, f *facts) {
 	uids := wanted(objects, (*graph.Resource).IsNamespace)
 	keep := func(namespace *corev1.Namespace) {
@@ -116,16 +131,7 @@ func (r *Reader) namespaceFacts(ctx context.Context, objects []graph.Object, gro
 		}
 		f.add(func(all *graph.Facts) { all.Namespaces[namespace.UID] = read })
 	}
-	if len(uids) > maxGets {
-		group.Go(func() error {
-			return r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "Namespace", "", func() {}, func(o runtime.Object) error {
-				keep(o.(*corev1.Namespace))
-				return nil
-			})
-		})
-		return
-	}
-	readEach(ctx, r, uids, group, keep)
+	readTyped(ctx, r, "Namespace", uids, group, keep)
 }
 
 // definition is what facts take of a CustomResourceDefinition.
@@ -175,8 +181,8 @@ func isVolume(resource *graph.Resource) bool {
 	return resource.GroupResource() == schema.GroupResource{Resource: "persistentvolumes"}
 }
 
-// volumeFacts reads the PersistentVolumes among the objects: each by itself, or all there are.
-func (r *Reader) volumeFacts(ctx context.Context, objects []graph.Object, group *errgroup.Group, f *facts) {
+// volumeFacts reads the PersistentVolumes among the objects.
+func volumeFacts(ctx context.Context, r *Reader, objects []graph.Object, group *errgroup.Group, f *facts) {
 	uids := wanted(objects, isVolume)
 	keep := func(volume *corev1.PersistentVolume) {
 		if uids[volume.UID] == nil {
@@ -188,16 +194,7 @@ func (r *Reader) volumeFacts(ctx context.Context, objects []graph.Object, group 
 		}
 		f.add(func(all *graph.Facts) { all.Volumes[volume.UID] = claim })
 	}
-	if len(uids) > maxGets {
-		group.Go(func() error {
-			return r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource("persistentvolumes"), "PersistentVolume", "", func() {}, func(o runtime.Object) error {
-				keep(o.(*corev1.PersistentVolume))
-				return nil
-			})
-		})
-		return
-	}
-	readEach(ctx, r, uids, group, keep)
+	readTyped(ctx, r, "PersistentVolume", uids, group, keep)
 }
 
 func factsOf(p *corev1.Pod) graph.PodFacts {

@@ -175,6 +175,11 @@ func TestFacts(t *testing.T) {
 	for o := range s.snapshot(r, Scope{}).Objects() {
 		objects = append(objects, o)
 	}
+	for name, status := range map[string]string{"bound": "Bound", "released": "Released"} {
+		resource := graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}, Kind: "PersistentVolume"}
+		objects = append(objects, graph.Object{Resource: &resource, Name: name, UID: types.UID(name)})
+		s.raw["/api/v1/persistentvolumes/"+name] = fmt.Sprintf(`{"metadata": {"uid": %q}, "spec": {"claimRef": {"uid": "c"}}, "status": {"phase": %q}}`, name, status)
+	}
 	s.remove("gone")
 	before := len(s.log)
 	want := graph.Facts{
@@ -185,6 +190,7 @@ func TestFacts(t *testing.T) {
 		},
 		Namespaces: map[types.UID]graph.NamespaceFacts{"shop": {Finalizers: []string{"kubernetes", "example.com/x"}}},
 		CRDs:       map[types.UID]graph.CRDFacts{},
+		Volumes:    map[types.UID]types.UID{"bound": "c", "released": ""},
 		Nodes:      map[string]bool{"ready": true, "silent": false}, NodesRead: true,
 	}
 	if diff := cmp.Diff(want, r.Facts(t.Context(), &graph.Snapshot{}, objects)); diff != "" {
