@@ -20,8 +20,8 @@ import (
 type naming struct {
 	named string
 	users []string
-	// field is where they do, nil for a field of the spec that is called after the kind.
-	field []string
+	// at is the field where they do, empty for any of the spec that is called after the kind.
+	at string
 	// without says what becomes of the users.
 	without string
 }
@@ -31,21 +31,24 @@ var workloads = []string{"deployments.apps", "statefulsets.apps", "daemonsets.ap
 
 // namings are those that are known.
 var namings = []naming{
-	{"ingressclasses.networking.k8s.io", []string{"ingresses.networking.k8s.io"}, nil, ignoresIngress},
-	{"gatewayclasses.gateway.networking.k8s.io", []string{"gateways.gateway.networking.k8s.io"}, nil, ignoresGateway},
-	{"storageclasses.storage.k8s.io", []string{"persistentvolumeclaims", "statefulsets.apps"}, nil, provisionsNone},
-	{"csidrivers.storage.k8s.io", []string{"persistentvolumes"}, []string{"spec", "csi", "driver"}, attachesNone},
-	{"deviceclasses.resource.k8s.io", []string{"resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"}, nil, allocatesNone},
-	{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", []string{"flowschemas.flowcontrol.apiserver.k8s.io"}, nil, ignoresSchema},
-	{"priorityclasses.scheduling.k8s.io", workloads, nil, startsNone},
-	{"runtimeclasses.node.k8s.io", workloads, nil, startsNone},
-	{"clustertrustbundles.certificates.k8s.io", workloads, nil, startsNone},
-	{"secretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, nil, refreshesNone},
-	{"clustersecretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, nil, refreshesNone},
-	{"secretstores.external-secrets.io", []string{"pushsecrets.external-secrets.io"}, nil, pushesNone},
-	{"clustersecretstores.external-secrets.io", []string{"pushsecrets.external-secrets.io"}, nil, pushesNone},
-	{"issuers.cert-manager.io", []string{"certificates.cert-manager.io"}, nil, renewsNone},
-	{"clusterissuers.cert-manager.io", []string{"certificates.cert-manager.io"}, nil, renewsNone},
+	{"ingressclasses.networking.k8s.io", []string{"ingresses.networking.k8s.io"}, "", ignoresIngress},
+	{"gatewayclasses.gateway.networking.k8s.io", []string{"gateways.gateway.networking.k8s.io"}, "", ignoresGateway},
+	{"storageclasses.storage.k8s.io", []string{"persistentvolumeclaims", "statefulsets.apps"}, "", provisionsNone},
+	{"csidrivers.storage.k8s.io", []string{"persistentvolumes"}, "spec.csi.driver", attachesNone},
+	{"deviceclasses.resource.k8s.io", []string{"resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"}, "", allocatesNone},
+	{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", []string{"flowschemas.flowcontrol.apiserver.k8s.io"}, "", ignoresSchema},
+	{"priorityclasses.scheduling.k8s.io", workloads, "", startsNone},
+	{"runtimeclasses.node.k8s.io", workloads, "", startsNone},
+	{"serviceaccounts", workloads, "", startsNone},
+	{"roles.rbac.authorization.k8s.io", []string{"rolebindings.rbac.authorization.k8s.io"}, "roleRef.name", grantsNone},
+	{"clusterroles.rbac.authorization.k8s.io", []string{"clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"}, "roleRef.name", grantsNone},
+	{"clustertrustbundles.certificates.k8s.io", workloads, "", startsNone},
+	{"secretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, "", refreshesNone},
+	{"clustersecretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, "", refreshesNone},
+	{"secretstores.external-secrets.io", []string{"pushsecrets.external-secrets.io"}, "", pushesNone},
+	{"clustersecretstores.external-secrets.io", []string{"pushsecrets.external-secrets.io"}, "", pushesNone},
+	{"issuers.cert-manager.io", []string{"certificates.cert-manager.io"}, "", renewsNone},
+	{"clusterissuers.cert-manager.io", []string{"certificates.cert-manager.io"}, "", renewsNone},
 }
 
 // isNamed reports whether others are known to name objects of a type.
@@ -82,11 +85,13 @@ func (l *looker) left(how *naming, user schema.GroupResource, of graph.Node) []g
 	var reader mention.Reader
 	target := mention.To(of.Identity())
 	names := func(o *unstructured.Unstructured) bool {
-		if how.field != nil {
-			return evidence.Nested(o, how.field...) == of.Name()
+		for n := range reader.In(o) {
+			sure := target.Named(n)
+			if how.at == "" && sure >= mention.Called && n.InSpec() && !n.Optional || how.at == n.Path && sure > mention.No && n.Text == of.Name() {
+				return true
+			}
 		}
-		at, sure := target.Surest(reader.In(o))
-		return sure >= mention.Called && at.InSpec() && !at.Optional
+		return false
 	}
 	for n := range l.then.evidence.Instances(user) { // which says in which version they are
 		items, err := l.then.evidence.List(n.Resource().GroupVersionResource, of.Namespace())

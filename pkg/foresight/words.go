@@ -201,6 +201,7 @@ const (
 	attachesNone     say.Word = "no volume of it can be attached, detached or deleted"
 	allocatesNone    say.Word = "a claim without devices gets none"
 	ignoresSchema    say.Word = "the API server ignores a FlowSchema whose level does not exist"
+	grantsNone       say.Word = "nobody has rights by it any more"
 	startsNone       say.Word = "their new pods do not start"
 	provisionsNone   say.Word = "a claim without a volume gets none, and no claim can be expanded"
 	refreshesNone    say.Word = "no Secret is refreshed from it any more"

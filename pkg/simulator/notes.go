@@ -89,7 +89,7 @@ func (x *fates) comesBack(o *graph.Object) Maker {
 	h, _ := x.view.snapshot.Handle(o.UID) // there are no others
 	switch {
 	case x.view.snapshot.Label(h, bootstrapLabel) == "rbac-defaults", x.view.snapshot.Label(h, automanagedLabel) == "onstart":
-		return Maker{"recreated when a kube-apiserver starts", true}
+		return Maker{"recreated when a kube-apiserver starts", false}
 	case x.view.snapshot.Label(h, automanagedLabel) != "":
 		return ofServer
 	case o.Namespace != "" && !x.view.namespaceActive(o.Namespace):
