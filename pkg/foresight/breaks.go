@@ -66,7 +66,7 @@ func (l *looker) breaks(silent []api) []Break {
 	if l.goes("deployments", "statefulsets", "daemonsets", "pods", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "namespaces") {
 		all = append(all, l.unserved()...)
 	}
-	return slices.Concat(all, l.managers(), l.policies(), l.evictions(), l.users())
+	return slices.Concat(all, l.managers(), l.policies(), l.detached(), l.evictions(), l.users())
 }
 
 // managers are the roles of controllers of kube-controller-manager, which with --use-service-account-credentials act by these

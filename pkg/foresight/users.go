@@ -40,8 +40,6 @@ var namings = []naming{
 	{"priorityclasses.scheduling.k8s.io", workloads, "", startsNone},
 	{"runtimeclasses.node.k8s.io", workloads, "", startsNone},
 	{"serviceaccounts", workloads, "", startsNone},
-	{"roles.rbac.authorization.k8s.io", []string{"rolebindings.rbac.authorization.k8s.io"}, "roleRef.name", grantsNone},
-	{"clusterroles.rbac.authorization.k8s.io", []string{"clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"}, "roleRef.name", grantsNone},
 	{"clustertrustbundles.certificates.k8s.io", workloads, "", startsNone},
 	{"secretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, "", refreshesNone},
 	{"clustersecretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, "", refreshesNone},

@@ -180,6 +180,7 @@ const (
 	removes            say.Word = "removes"
 	mightRemove        say.Word = "might remove"
 	nodeGoes           say.Word = "is deleted, and so are its pods: %s"
+	detaches           say.Word = "is deleted, and so PersistentVolume/%s is detached from node %s, where pods use it: %s"
 	nodePodsUnread     say.Word = "is deleted, and so are its pods, which could not be read: %s"
 	namedGoes          say.Word = "is deleted, but %s still %s it (%s): %s"
 )
@@ -201,7 +202,6 @@ const (
 	attachesNone     say.Word = "no volume of it can be attached, detached or deleted"
 	allocatesNone    say.Word = "a claim without devices gets none"
 	ignoresSchema    say.Word = "the API server ignores a FlowSchema whose level does not exist"
-	grantsNone       say.Word = "nobody has rights by it any more"
 	startsNone       say.Word = "their new pods do not start"
 	provisionsNone   say.Word = "a claim without a volume gets none, and no claim can be expanded"
 	refreshesNone    say.Word = "no Secret is refreshed from it any more"
