@@ -56,7 +56,7 @@ const (
 )
 
 // Possible reports whether there is something to do.
-func (v *Reversal) Possible() bool { return v.Op != nil || v.Obstacle == Late }
+func (v *Reversal) Possible() bool { return v.Op != nil || v.Obstacle == Late || v.Later }
 
 // Left reports whether the change stands, or may, and is not taken back.
 func (v *Reversal) Left() bool {
@@ -79,6 +79,8 @@ type Reversal struct {
 	Op       *remedy.Op
 	Obstacle Obstacle
 	Err      error
+	// Later: it can be taken back once what the run has deleted is recreated.
+	Later bool
 	// now is what was looked at, nil where nothing has the name.
 	now *unstructured.Unstructured
 }
@@ -220,7 +222,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 	case remedy.Taint:
 		back = remedy.Op{Verb: remedy.Untaint, Object: op.Object, Value: op.Value}
 	}
-	if w.destroys(ctx, steps, now) || back.EndsPods() && w.endsData(ctx, now) {
+	if w.destroys(ctx, steps, now) || back.EndsPods() && w.endsData(ctx, now, nil) {
 		return nil, Destroys, nil
 	}
 	return &back, map[remedy.Standing]Obstacle{remedy.Altered: Changed}[standing], nil
@@ -286,11 +288,11 @@ func (w *Writer) ownerOf(ctx context.Context, namespace string, reference any) (
 }
 
 // endsData reports whether claims or snapshots go, or may, when a workload is made smaller: claims that a StatefulSet deletes, what its pods own, and
-// claims that are being deleted, which its pods may be the last to use.
-func (w *Writer) endsData(ctx context.Context, workload *unstructured.Unstructured) bool {
+// claims that are being deleted, which its pods may be the last to use. Those whose data is known to be kept do not count.
+func (w *Writer) endsData(ctx context.Context, workload *unstructured.Unstructured, kept sets.Set[types.UID]) bool {
 	claims, err := w.List(ctx, evidence.Claims, workload.GetNamespace())
 	if err != nil || slices.ContainsFunc(claims, func(claim unstructured.Unstructured) bool {
-		return claim.GetDeletionTimestamp() != nil || evidence.ScalesAway(workload, 0, claim.GetName()) || w.below(ctx, &claim, workload.GetUID(), sets.New[types.UID]())
+		return !kept.Has(claim.GetUID()) && (claim.GetDeletionTimestamp() != nil || evidence.ScalesAway(workload, 0, claim.GetName()) || w.below(ctx, &claim, workload.GetUID(), sets.New[types.UID]()))
 	}) {
 		return true
 	}

@@ -7,6 +7,9 @@ import "fmt"
 // fencing says what a change is for by which a write without an answer is kept from being made late.
 const fencing = "a change of which no answer came must not be made any more"
 
+// reviving says what the changes of a revival are for.
+const reviving = "its deletion is a mistake"
+
 // undoing says what a change is for that takes another one back.
 func undoing(number int, dir string) string {
 	return fmt.Sprintf("undo of change %d in %s", number, dir)

@@ -253,7 +253,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 		}
 		return g.validateFiles(cmd)
 	}
-	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newUnstick(g), newUndo(g), newHistory(g), newCheck(g), newGraph(g), newSnapshot(g), newDiff(g), newUninstall(g), newVersion(g))
+	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newUnstick(g), newUndo(g), newHistory(g), newRevive(g), newCheck(g), newGraph(g), newSnapshot(g), newDiff(g), newUninstall(g), newVersion(g))
 	g.registerCompletions(root)
 	addCompletion(root, program, name)
 	g.addHelp(root)

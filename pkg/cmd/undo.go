@@ -195,6 +195,10 @@ func (j *journaling) lookBack(ctx context.Context, r *change.Recorded, lost []re
 	u := &undoing{Recorded: r, lost: lost, plan: w.Restoration(ctx, lost, o.wanted)}
 	if o.wanted == nil {
 		u.reversals = slices.DeleteFunc(r.Undo(ctx, &w, u.lost), func(v change.Reversal) bool { return o.temporary && !v.Entry.Temporary })
+		for i := range u.reversals { // a claim that is recreated uses its volume again
+			v := &u.reversals[i]
+			v.Later = v.Obstacle == change.Destroys && u.plan.Writes() > 0
+		}
 	}
 	return u
 }
@@ -307,7 +311,10 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 	failed := u.plan.Left()
 	if u.plan.Writes() > 0 {
 		ids, all := w.Restore(ctx, u.Dir, u.plan, func(made change.Record) { fmt.Fprintln(j.g.Out, render.Undone(&made)) })
-		failed = failed || !all
+		if failed = failed || !all; !all && len(u.reversals) > 0 { // a workload would make what is missing, empty
+			u.reversals = nil
+			fmt.Fprintln(j.g.Out, "NOT done: the other changes are not taken back before all is recreated")
+		}
 		if err := u.MarkTakenBack(time.Now(), u.Restored(u.lost, ids)...); err != nil {
 			return errors.Join(fmt.Errorf("writing the journal: %w", err), journal.Close())
 		}
@@ -320,6 +327,10 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 			continue
 		case ctx.Err() != nil:
 			return errors.Join(ctx.Err(), journal.Close())
+		case v.Later && !j.comes(ctx, &w, u, v):
+			fmt.Fprintln(j.g.Out, render.Undone(&change.Record{Change: change.Change{Op: *v.Entry.Op}, Status: change.NotTakenBack, Err: errors.New(change.Words(v.Obstacle))}))
+			failed = true
+			continue
 		case v.Ends():
 			failed = !j.takeBack(ctx, &w, u.Recorded, &v.Entry) || failed
 			continue
@@ -338,6 +349,18 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 		return err
 	}
 	return errRemaining
+}
+
+// comes waits until a change can be taken back that could not be before what was deleted was recreated.
+func (j *journaling) comes(ctx context.Context, w *change.Writer, u *undoing, v *change.Reversal) bool {
+	for range 30 {
+		if now := u.Reverse(ctx, w, v.Entry); now.Op != nil {
+			*v = now
+			return true
+		}
+		wait(ctx, time.Second)
+	}
+	return false
 }
 
 // completeRuns completes the directories of runs.

@@ -16,6 +16,8 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
@@ -31,7 +33,10 @@ func Reversal(w io.Writer, v *change.Reversal) error {
 	if v.Err != nil {
 		text += ": " + message(v.Err)
 	}
-	if v.Op != nil {
+	switch {
+	case v.Later:
+		text = "undo:  " + changeText(v.Entry.Op) + ", once its claim is bound again"
+	case v.Op != nil:
 		text = "undo:  " + changeText(v.Entry.Op) + " -> " + changeText(v.Op)
 	}
 	_, err := fmt.Fprintln(w, printable(text))
@@ -71,6 +76,38 @@ func Restoration(w io.Writer, p *restore.Plan) error {
 		}
 	}
 	return nil
+}
+
+// Revival says how claims and volumes are kept; secure: that their data is.
+func Revival(w io.Writer, where *answer.Where, r *change.Revival, secure bool) error {
+	var lines []string
+	for _, id := range r.Objects {
+		lines = append(lines, "REVIVE   "+objectName(id)+where.In())
+	}
+	for i := range r.Changes {
+		label := "then:    "
+		if i < r.Secured {
+			label = "secure:  "
+		}
+		lines = append(lines, label+changeText(&r.Changes[i].Op))
+	}
+	if !secure {
+		for _, id := range r.Objects {
+			lines = append(lines, "then:    recreate "+objectName(id)+" as soon as it is gone")
+		}
+		lines = append(lines, "finally: scale workloads and set reclaim policies as they are now; that of a volume that is recreated stays Retain")
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, printable(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bound says that a claim has its volume.
+func Bound(claim graph.Identity, volume string) string {
+	return printable("bound: " + objectName(claim) + " to " + objectName(evidence.Identity(evidence.Volumes, "", volume)))
 }
 
 // mostRestored is how many objects of a restoration are named each way.

@@ -79,7 +79,7 @@ func Stores(of schema.GroupResource) bool {
 }
 
 var kinds = map[schema.GroupVersionResource]string{
-	Pods: "Pod", Nodes: "Node", Services: "Service", Namespaces: "Namespace", Claims: "PersistentVolumeClaim", Leases: "Lease", Secrets: "Secret", ConfigMaps: "ConfigMap",
+	Pods: "Pod", Nodes: "Node", Services: "Service", Namespaces: "Namespace", Claims: "PersistentVolumeClaim", Volumes: "PersistentVolume", Leases: "Lease", Secrets: "Secret", ConfigMaps: "ConfigMap",
 	ServiceAccounts: "ServiceAccount", APIServices: "APIService", CRDs: "CustomResourceDefinition", AdmissionPolicies: "ValidatingAdmissionPolicy", ClusterRoleBindings: "ClusterRoleBinding",
 	PriorityClasses: "PriorityClass", RuntimeClasses: "RuntimeClass", ResourceQuotas: "ResourceQuota",
 }

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Revival is how claims and volumes are kept that are being deleted by mistake. A deletion cannot be taken back: their data is secured, they are let go, and
+// an undo of that recreates them.
+type Revival struct {
+	// Objects are the claims and volumes, and Kept are their manifests as they are to be recreated.
+	Objects []graph.Identity
+	Kept    []*unstructured.Unstructured
+	// Changes are made in their order: volumes are retained first.
+	Changes []Change
+	// Secured is how many of these keep data.
+	Secured int
+}
+
+// The reasons for which nothing is revived.
+var (
+	errNotDeleted   = errors.New("it is not being deleted")
+	errNoVolume     = errors.New("it has no volume: there is no data to keep")
+	errDestroying   = errors.New("its volume is being deleted, or was released: its driver might have begun to destroy the data")
+	errWorkloadPlan = errors.New("to end the pods that use it would also delete other claims or snapshots")
+)
+
+// Revive finds out how claims and volumes are kept that are being deleted, as they are now. secure: only that their data is kept.
+func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool) (*Revival, error) {
+	r := &Revival{}
+	revived := sets.New[types.UID]()
+	for _, id := range ids {
+		o, err := w.Read(ctx, id)
+		if err == nil && o.GetDeletionTimestamp() == nil {
+			err = errNotDeleted
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", id, err)
+		}
+		id.UID = o.GetUID()
+		revived.Insert(id.UID)
+		r.Objects, r.Kept = append(r.Objects, id), append(r.Kept, o)
+	}
+	for n, id := range r.Objects {
+		if err := w.secure(ctx, r, id, r.Kept[n], revived); err != nil {
+			return nil, fmt.Errorf("%s: %w", id, err)
+		}
+	}
+	if r.Secured = len(r.Changes); secure {
+		return r, nil
+	}
+	for n, id := range r.Objects {
+		if err := w.letGo(ctx, r, id, r.Kept[n], revived); err != nil {
+			return nil, fmt.Errorf("%s: %w", id, err)
+		}
+	}
+	return r, nil
+}
+
+// add adds a change, once.
+func (r *Revival) add(op remedy.Op, why string, risk explain.Risk) {
+	if !slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Op.Key() == op.Key() }) {
+		r.Changes = append(r.Changes, Change{Op: op, Why: why, Risk: risk})
+	}
+}
+
+// secure has the volume retained whose data would be destroyed.
+func (w *Writer) secure(ctx context.Context, r *Revival, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID]) error {
+	volume := o
+	if id.Resource.Resource == evidence.Claims.Resource {
+		name := evidence.Nested(o, "spec", "volumeName")
+		if name == "" {
+			return errNoVolume
+		}
+		id = evidence.Identity(evidence.Volumes, "", name)
+		var err error
+		if volume, err = w.look(ctx, id); err != nil {
+			return err
+		}
+		if volume == nil || evidence.Nested(volume, "spec", "claimRef", "uid") != string(o.GetUID()) {
+			return errDestroying
+		}
+		if id.UID = volume.GetUID(); volume.GetDeletionTimestamp() != nil && !revived.Has(id.UID) {
+			return fmt.Errorf("its volume %s is being deleted, too: revive both", id)
+		}
+	}
+	policy, destroys := evidence.ReclaimPolicy(volume)
+	switch phase := evidence.Nested(volume, "status", "phase"); {
+	case !destroys:
+		return nil
+	case phase != string(corev1.VolumeBound) && phase != string(corev1.VolumeAvailable):
+		return errDestroying
+	}
+	r.add(remedy.RetainOf(id, policy), reviving, explain.Safe)
+	return nil
+}
+
+// letGo adds what lets an object go: the workloads of the pods that use a claim are scaled to 0, the finalizers of a volume that is retained removed.
+func (w *Writer) letGo(ctx context.Context, r *Revival, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID]) error {
+	if id.Resource.Resource == evidence.Volumes.Resource {
+		kept := o.DeepCopy()
+		r.Kept[slices.Index(r.Kept, o)] = kept
+		if err := unstructured.SetNestedField(kept.Object, string(corev1.PersistentVolumeReclaimRetain), "spec", "persistentVolumeReclaimPolicy"); err != nil {
+			return err
+		}
+		r.add(remedy.PatchOf(id, remedy.Test(remedy.ReclaimPolicy, string(corev1.PersistentVolumeReclaimRetain)), remedy.Remove("/metadata/finalizers")), reviving, explain.Disruptive)
+		return nil
+	}
+	pods, err := w.List(ctx, evidence.Pods, id.Namespace)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		if !mounts(&pods[i], id.Name) {
+			continue
+		}
+		if err := w.stop(ctx, r, &pods[i], revived); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mounts reports whether a pod that has not ended uses a claim.
+func mounts(pod *unstructured.Unstructured, claim string) bool {
+	if phase := evidence.Nested(pod, "status", "phase"); phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed) {
+		return false
+	}
+	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
+	return slices.ContainsFunc(volumes, func(v any) bool {
+		volume, _ := v.(map[string]any)
+		name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName")
+		return name == claim
+	})
+}
+
+// scaled are the workloads that end all of their pods when they have no replicas.
+var scaled = []string{"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"}
+
+// stop adds that the workload of a pod is scaled to 0. Nobody above it must scale it up again.
+func (w *Writer) stop(ctx context.Context, r *Revival, pod *unstructured.Unstructured, revived sets.Set[types.UID]) error {
+	var workload *unstructured.Unstructured
+	for o := pod; ; {
+		ref := metav1.GetControllerOf(o)
+		if ref == nil {
+			break
+		}
+		above, obstacle, err := w.ownerOf(ctx, pod.GetNamespace(), map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind, "name": ref.Name, "uid": string(ref.UID)})
+		switch {
+		case obstacle != "":
+			return errors.Join(fmt.Errorf("%s/%s, which controls %s/%s: %s", ref.Kind, ref.Name, o.GetKind(), o.GetName(), Words(obstacle)), err)
+		case !slices.Contains(scaled, ref.Kind):
+			return fmt.Errorf("pod/%s uses it, and is controlled by %s/%s: stop that, and run it again", pod.GetName(), ref.Kind, ref.Name)
+		}
+		workload, o = above, above
+	}
+	if workload == nil {
+		return fmt.Errorf("pod/%s uses it, and no workload controls that: delete the pod, and run it again", pod.GetName())
+	}
+	if w.endsData(ctx, workload, revived) {
+		return errWorkloadPlan
+	}
+	replicas, stated, _ := unstructured.NestedInt64(workload.Object, "spec", "replicas")
+	if !stated {
+		replicas = 1
+	}
+	resource, err := w.Resource(workload.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	if replicas > 0 {
+		r.add(remedy.ScaleOf(graph.Identity{Resource: resource, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: workload.GetUID()}, remedy.Replicas{Current: replicas}), reviving, explain.Disruptive)
+	}
+	return nil
+}
+
+// Keep writes the manifests of objects that a run lets go, before its first change, so that an undo recreates them.
+func (j *Journal) Keep(objects []graph.Identity, manifests []*unstructured.Unstructured) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for n, id := range objects {
+		kept, err := j.keep(manifests[n], false)
+		if err != nil {
+			return err
+		}
+		if err := j.append(map[string]Planned{"planned": {Object: id, Kept: &kept}}, false); err != nil {
+			return err
+		}
+	}
+	return errors.Join(j.syncKept(), j.file.Sync(), syncDir(j.Dir))
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// reviveOptions are what the command line of revive says.
+type reviveOptions struct {
+	*globals
+	journaling
+	consenting
+	secureOnly bool
+	args       []string
+}
+
+const reviveLong = `Keep PersistentVolumeClaims and PersistentVolumes that are being deleted by
+mistake, with their data. A deletion cannot be taken back, so a plan with one
+question does this: the volume is set to Retain; the workloads that use a claim
+are scaled to 0, so that it goes; the finalizers of a volume are removed; then
+claim and volume are recreated and bound to each other, and workload and
+reclaim policy set back. --secure only sets the volume to Retain.
+
+A run that was interrupted is completed by undo.
+
+Exit codes:
+  0    done
+  1    error, or not confirmed
+  2    something was not done
+  130  interrupted`
+
+const reviveExample = `  # Keep the data, whatever happens to the claim
+  NAME revive pvc/data-db-0 -n shop --secure
+
+  # Keep the claims
+  NAME revive pvc/data-db-0 pvc/data-db-1 -n shop`
+
+func newRevive(g *globals) *cobra.Command {
+	o := &reviveOptions{globals: g, journaling: journaling{g: g}}
+	cmd := &cobra.Command{
+		Use:               "revive (pvc | pv)/NAME...",
+		Short:             "Keep claims and volumes that are being deleted by mistake",
+		Long:              reviveLong,
+		Example:           g.example(reviveExample),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              runs(o, &o.args),
+	}
+	flags := cmd.Flags()
+	o.flags = flags
+	o.addDryRun(`"client" shows what would be done, "none" does it`)
+	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask")
+	flags.StringVar(&o.confirm, "confirm", "", "Go ahead only if the changes are those with this digest, which --dry-run printed")
+	flags.BoolVar(&o.secureOnly, "secure", false, "Only set the volumes to Retain, which keeps their data")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait until the objects are gone")
+	flags.StringVar(&o.backup, "backup", "", "Where the journal of the run is (default: below kubectl-gc/journal in $XDG_STATE_HOME)")
+	g.completeValues(cmd, map[string][]string{"dry-run": {"none", "client"}})
+	return cmd
+}
+
+func (o *reviveOptions) validate() error {
+	if o.dryRun == "server" || o.backup == noBackup {
+		return usageError{errors.New("revive keeps a journal, and asks the server nothing: --dry-run=client shows its plan")}
+	}
+	for _, arg := range o.args {
+		if _, err := o.target(arg); err != nil {
+			return err
+		}
+	}
+	return o.validateConsent(o.globals)
+}
+
+// target is what an argument names.
+func (o *reviveOptions) target(arg string) (graph.Identity, error) {
+	kind, name, _ := strings.Cut(arg, "/")
+	switch kind = strings.ToLower(kind); {
+	case name != "" && slices.Contains([]string{"pvc", "persistentvolumeclaim", "persistentvolumeclaims"}, kind):
+		namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()
+		return evidence.Identity(evidence.Claims, namespace, name), err
+	case name != "" && slices.Contains([]string{"pv", "persistentvolume", "persistentvolumes"}, kind):
+		return evidence.Identity(evidence.Volumes, "", name), nil
+	}
+	return graph.Identity{}, hintedError{usageError{fmt.Errorf("%q: only claims and volumes are revived, as pvc/NAME or pv/NAME", arg)}, "save others with kubectl get -o yaml, and recreate them when they are gone"}
+}
+
+func (o *reviveOptions) run(ctx context.Context) error {
+	if err := o.reach(ctx, false); err != nil {
+		return err
+	}
+	var ids []graph.Identity
+	for _, arg := range o.args {
+		id, err := o.target(arg)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	w := o.writer(nil)
+	r, err := w.Revive(ctx, ids, o.secureOnly)
+	if err != nil {
+		return fmt.Errorf("planning: %w", err)
+	}
+	if err := render.Revival(o.Out, o.where, r, o.secureOnly); err != nil {
+		return err
+	}
+	switch digest := digestOf(r); {
+	case o.secureOnly && len(r.Changes) == 0:
+		fmt.Fprintln(o.Out, "The data is kept already: the reclaim policy is Retain.")
+		return nil
+	case o.dryRun == "client":
+		fmt.Fprintf(o.Out, "Approve exactly this: --confirm=%s\n", digest)
+		return nil
+	default:
+		if err := o.agrees(ctx, &o.consenting, digest, fmt.Sprintf("Do this in %s? (y/N): ", o.where)); err != nil {
+			return err
+		}
+	}
+	again, err := w.Revive(ctx, ids, o.secureOnly)
+	if err == nil && digestOf(again) != digestOf(r) {
+		err = errors.New("it has changed since the question")
+	}
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	return o.revive(ctx, again)
+}
+
+// digestOf is the same as long as the same would be done.
+func digestOf(r *change.Revival) string {
+	var keys []any
+	for i := range r.Changes {
+		keys = append(keys, r.Changes[i].Op.Key())
+	}
+	return preview.Checksum(append(keys, r.Objects)...)
+}
+
+// revive does it: what it lets go is in the journal before the first change, and the undo of that journal recreates it.
+func (o *reviveOptions) revive(ctx context.Context, r *change.Revival) error {
+	journal, err := o.begin(change.Header{Digest: digestOf(r)})
+	if err != nil {
+		return err
+	}
+	if !o.secureOnly {
+		err = journal.Keep(r.Objects, r.Kept)
+	}
+	if err == nil {
+		err = o.letGo(ctx, journal, r)
+	}
+	if closed := journal.Close(); err != nil || closed != nil || o.secureOnly {
+		return cmp.Or(err, closed)
+	}
+	recorded, err := o.read(journal.Dir)
+	if err != nil {
+		return err
+	}
+	release, err := claim(recorded)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return errors.Join(o.takeAllBack(ctx, o.lookBack(ctx, recorded, recorded.Lost(), undoWhat{})), o.bound(ctx, r))
+}
+
+// bound waits until claims are bound to their volumes again.
+func (o *reviveOptions) bound(ctx context.Context, r *change.Revival) error {
+	w := o.writer(nil)
+	for n, id := range r.Objects {
+		if id.Resource.Resource == evidence.Volumes.Resource {
+			claim := func(field string) string { return evidence.Nested(r.Kept[n], "spec", "claimRef", field) }
+			if id = evidence.Identity(evidence.Claims, claim("namespace"), claim("name")); id.Name == "" {
+				continue
+			}
+		}
+		for end := time.Now().Add(bindingTakes); ; wait(ctx, time.Second) {
+			now, err := w.Read(ctx, id)
+			if err == nil && evidence.Nested(now, "status", "phase") == "Bound" {
+				fmt.Fprintln(o.Out, render.Bound(id, evidence.Nested(now, "spec", "volumeName")))
+				break
+			}
+			if err != nil || ctx.Err() != nil || time.Now().After(end) {
+				return fmt.Errorf("%s is not bound to its volume: %w", id, cmp.Or(err, ctx.Err(), errRemaining))
+			}
+		}
+	}
+	return nil
+}
+
+// bindingTakes is how long kube-controller-manager may take to bind a claim: it looks at each every 15 seconds.
+const bindingTakes = time.Minute
+
+// letGo makes the changes, and waits until the objects are gone. After an error the volumes stay retained.
+func (o *reviveOptions) letGo(ctx context.Context, journal *change.Journal, r *change.Revival) error {
+	w := o.writer(journal)
+	hint := "the volumes that were secured keep their data; complete or take back the rest: " + o.undoCommand(journal.Dir)
+	for i := range r.Changes {
+		c := &r.Changes[i]
+		before, err := w.Read(ctx, c.Op.Object)
+		if err != nil {
+			return hintedError{fmt.Errorf("%s: %w", render.Change(&c.Op), err), hint}
+		}
+		made := w.Make(ctx, c, before)
+		fmt.Fprintln(o.Out, render.Undone(&made))
+		if made.Status != change.Done {
+			return hintedError{fmt.Errorf("%s: %w", render.Change(&c.Op), cmp.Or(made.Err, remedy.ErrChanged)), hint}
+		}
+	}
+	if o.secureOnly {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	for _, id := range r.Objects {
+		for {
+			now, err := w.Read(ctx, id)
+			if change.IsGone(id, now, err) {
+				break
+			}
+			if ctx.Err() != nil {
+				return hintedError{fmt.Errorf("waiting until %s is gone: %w; %s explain-stuck says what it waits for", id, ctx.Err(), o.name), hint}
+			}
+			wait(ctx, time.Second)
+		}
+	}
+	return nil
+}
