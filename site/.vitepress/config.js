@@ -84,7 +84,7 @@ export default defineConfig({
         text: 'Reference',
         items: [
           page('Flags', 'docs/commands/kubectl_gc'), page('Causes', 'docs/explain-causes'), page('Finalizers', 'docs/finalizers'),
-          page('tree', 'docs/tree-reference'), page('unstick', 'docs/unstick-reference'), page('delete', 'docs/delete-reference'),
+          page('tree', 'docs/tree-reference'), page('unstick', 'docs/unstick-reference'), page('delete', 'docs/delete-reference'), page('undo', 'docs/undo-reference'),
           page('uninstall', 'docs/uninstall-reference'), page('The format of snapshots', 'docs/snapshot-format')
         ]
       },
