@@ -71,6 +71,14 @@ func keepVolume(at graph.Identity, policy string, w string, args ...any) finding
 	return way
 }
 
+// mistake is what keeps a claim whose data would be lost.
+func (d stored) mistake(claim graph.Node) []finding.Way {
+	if d.keep == nil {
+		return nil
+	}
+	return []finding.Way{finding.See(remedy.Look{Words: "revive", Of: claim.Identity(), Plugin: true}, ReviveClaim).At(finding.Disruptive)}
+}
+
 // losing has the ways to end what uses data say what is lost with it, and begins with the one that keeps
 // it.
 func (d stored) losing(ways ...finding.Way) []finding.Way {

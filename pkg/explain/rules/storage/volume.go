@@ -73,12 +73,15 @@ func user(f *rules.Facts, claim graph.Node, p *unstructured.Unstructured, users 
 	}
 	if found && maker.Resource().Kind == "StatefulSet" && ofItsTemplate(p, claim.Name()) {
 		again := pod.Lingers(f.Reader, p, finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}), RenewPod, after, maker.Identity()))
-		c.Ways = data.losing(append([]finding.Way{pod.ScaleDown(f.Reader, maker, afterAll)}, again.Ways...)...)
+		c.Ways = append(data.losing(append([]finding.Way{pod.ScaleDown(f.Reader, maker, afterAll)}, again.Ways...)...), data.mistake(claim)...)
 		c.Evidence = append(c.Evidence, again.Evidence...)
 		return c
 	}
 	end := pod.End(f, p, after, afterAll)
 	c.Ways, c.Evidence = append(pod.Await(p, after), data.losing(end.Ways...)...), append(c.Evidence, end.Evidence...)
+	if found {
+		c.Ways = append(c.Ways, data.mistake(claim)...)
+	}
 	if ref != nil && ref.Kind == "Job" && evidence.PodEnded(p) {
 		job := evidence.Identity(pod.Jobs, p.GetNamespace(), ref.Name)
 		job.UID = ref.UID

@@ -39,6 +39,7 @@ const (
 	LostUnknown say.Word = "the data of the claim, unless its volume is retained"
 	KeepData    say.Word = "keep the data first: retain %s (%s) when its claim is deleted"
 	KeepBehind  say.Word = "keep the data first: retain the storage behind %s (%s) when that is deleted"
+	ReviveClaim say.Word = "keep the claim, too, if its deletion is a mistake: it is recreated, bound to its volume"
 	AllOf       say.Word = "all"
 	UnknownSize say.Word = "of unknown size"
 )
