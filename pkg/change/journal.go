@@ -265,13 +265,13 @@ func (j *Journal) takenBack(op *remedy.Op) error {
 	return nil
 }
 
-// recorded is a change as a journal has it: without what takes it back, which is found from the object as it was, and of what was made again, which
-// another journal has whole, its metadata alone.
+// recorded is a change as a journal has it: without what takes it back, which is found from the object as it was, and without what was restored, which
+// another journal has, Secrets encrypted.
 func recorded(op *remedy.Op) *remedy.Op {
 	plain := *op
 	plain.Back = nil
 	if op.Manifest != nil {
-		plain.Manifest = map[string]any{"apiVersion": op.Manifest["apiVersion"], "kind": op.Manifest["kind"], "metadata": op.Manifest["metadata"]}
+		plain.Manifest = map[string]any{"apiVersion": op.Manifest["apiVersion"], "kind": op.Manifest["kind"]}
 	}
 	return &plain
 }

@@ -55,7 +55,7 @@ var kinds = map[schema.GroupKind]kind{
 	{Kind: "ConfigMap"}: {stage: content},
 	// Its token is signed for the UID of its account (pkg/controller/serviceaccount/tokens_controller.go, secretUpdateNeeded).
 	{Kind: "Secret"}:         {stage: content, drop: [][]string{{"metadata", "annotations", corev1.ServiceAccountUIDKey}}},
-	{Kind: "ServiceAccount"}: {stage: content},
+	{Kind: "ServiceAccount"}: {stage: cluster}, // a Secret with its token is deleted where it does not exist
 	service:                  {stage: content},
 	// A claim that has been bound is lost if its volume names another UID (pkg/controller/volume/persistentvolume/pv_controller.go, syncBoundClaim).
 	claim: {stage: content, drop: [][]string{
