@@ -43,7 +43,7 @@ func inProtobuf(s *apiServer) {
 			json.Unmarshal(answer, &list) == nil && list.Kind == "PartialObjectMetadataList" {
 			for i := range list.Items {
 				list.Items[i].Annotations = map[string]string{"note": strings.Repeat("x", 100_000*(i%2))}
-				list.Items[i].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1("{}")}}
+				list.Items[i].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
 			}
 			var body bytes.Buffer
 			if err := codec.Encode(&list, &body); err != nil {

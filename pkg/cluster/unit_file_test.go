@@ -97,7 +97,7 @@ func TestManyTerminatingFromFile(t *testing.T) {
 		for _, o := range s.objects {
 			o.ManagedFields = []metav1.ManagedFieldsEntry{{
 				Manager: "of " + o.Name, Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1",
-				FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{"v:\"example.com/f\"":{}}}}`),
+				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:finalizers":{"v:\"example.com/f\"":{}}}}`)},
 			}}
 		}
 		var before map[string]any
@@ -202,7 +202,7 @@ func TestMetadataList(t *testing.T) {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n"}}, Annotations: map[string]string{"x": "y", "long": strings.Repeat("z", 40000)},
 	}}
 	sent := item.DeepCopy()
-	sent.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(strings.Repeat(" ", 20000) + "{}")}}
+	sent.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(strings.Repeat(" ", 20000) + "{}")}}}
 	list := metav1.PartialObjectMetadataList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
 		ListMeta: metav1.ListMeta{ResourceVersion: "9", Continue: "next"}, Items: []metav1.PartialObjectMetadata{*sent, *sent},

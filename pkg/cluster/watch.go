@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/discovery"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -207,7 +206,9 @@ func (w *watcher) typeIsGone(ctx context.Context) bool {
 	if !answer.NoSuchObject(err, definitions.GroupResource(), name) {
 		return false
 	}
-	served, err := discovery.NewDiscoveryClient(w.server.reader.rest).ServerResourcesForGroupVersionWithContext(ctx, w.resource.GroupVersion().String())
+	var served metav1.APIResourceList
+	path := w.resource.Path("", "")
+	err = w.server.reader.rest.Get().AbsPath(path[:len(path)-1]...).Do(ctx).Into(&served)
 	return apierrors.IsNotFound(err) || err == nil && !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool {
 		return r.Name == w.resource.Resource
 	})

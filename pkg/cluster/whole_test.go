@@ -36,7 +36,7 @@ func fleet(from, to int) *appsv1.DeploymentList {
 		list.Items = append(list.Items, appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: fmt.Sprint("d", i), Namespace: "shop", Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "note": strings.Repeat("x", 300_000*(i%2))},
-				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1("{}")}},
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}},
 			},
 			Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: "operator"}}},
 		})
@@ -269,7 +269,7 @@ func TestTypedPod(t *testing.T) {
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
-	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
 	loose, ending, last := pod, pod, pod
 	loose.Name, loose.UID, loose.OwnerReferences = "loose", "l", []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "c"}}
 	loose.Labels, loose.Spec.Volumes = map[string]string{"app": "loose"}, nil

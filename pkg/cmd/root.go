@@ -9,16 +9,20 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/url"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // credential plugins, as kubectl has them
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
@@ -204,6 +208,17 @@ func Command(program string) *cobra.Command {
 	return newRoot([]string{program}, genericiooptions.NewTestIOStreamsDiscard())
 }
 
+// addProxy adds a flag that kubectl has and the cli-runtime of go.mod has not yet.
+func addProxy(config *genericclioptions.ConfigFlags, flags *pflag.FlagSet) {
+	proxy := flags.String("proxy-url", "", "Proxy URL to use for requests to the API server")
+	config.WrapConfigFn = func(c *rest.Config) *rest.Config {
+		if *proxy != "" {
+			c.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(*proxy) }
+		}
+		return c
+	}
+}
+
 func newRoot(argv []string, streams genericiooptions.IOStreams) *cobra.Command {
 	program := programName(argv[0])
 	name := displayName(program)
@@ -239,6 +254,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	root.Version = clientVersion(build).GitVersion
 	flags := root.PersistentFlags()
 	g.config.AddFlags(flags)
+	addProxy(g.config, flags)
 	flags.Lookup("request-timeout").Usage = "How long a single request may take, with a unit (1s, 2m, 3h); 0 means a minute"
 	_ = flags.MarkHidden("cache-dir") // scripts may pass it to all plugins; nothing is cached
 	flags.BoolVar(&g.strict, "strict", false, "Exit with code 3 when something that could change the answer could not be read")

@@ -107,7 +107,11 @@ func (o *versionOptions) server(ctx context.Context) (*version.Info, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
-	info, err := client.ServerVersionWithContext(ctx)
+	info := new(version.Info)
+	raw, err := client.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(raw, info)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("asking the server for its version: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -101,13 +101,13 @@ type OwnerLookup interface {
 }
 
 // ValidName reports whether an object can have the name: whether it is one
-// segment of a path (api/validate/content, IsPathSegmentName). References may
+// segment of a path (api/validation/path, IsValidPathSegmentName). References may
 // state any other, which the garbage collector puts into the URL of its GET as
 // it is (garbagecollector/operations.go, getObject). What it asks for then is a failure, or
 // another object, or a subresource: accidents, of which most keep the dependent
 // and some delete it. That there is no such owner proves nothing.
 func ValidName(name string) bool {
-	return name != "" && len(content.IsPathSegmentName(name)) == 0
+	return name != "" && len(path.IsValidPathSegmentName(name)) == 0
 }
 
 // Classify says what an owner reference of an object in the namespace (empty

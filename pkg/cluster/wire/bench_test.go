@@ -23,7 +23,7 @@ func page(b *testing.B) []byte {
 		item.Annotations = map[string]string{"checksum/config": strings.Repeat("0123456789abcdef", 4)}
 		for range 3 {
 			item.ManagedFields = append(item.ManagedFields, metav1.ManagedFieldsEntry{
-				Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat(`"f:labels":{".":{},"f:name":{}},`, 14)),
+				Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: []byte(strings.Repeat(`"f:labels":{".":{},"f:name":{}},`, 14))},
 			})
 		}
 		list.Items = append(list.Items, item)

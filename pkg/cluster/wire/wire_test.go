@@ -126,7 +126,7 @@ var owners = rapid.Custom(func(t *rapid.T) metav1.OwnerReference {
 var managers = rapid.Custom(func(t *rapid.T) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: texts.Draw(t, "manager"), Operation: metav1.ManagedFieldsOperationApply, Time: optional(t, stamps, "time"),
-		FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", rapid.SampledFrom([]int{0, 10, 500, bufferSize}).Draw(t, "fields"))),
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(strings.Repeat("x", rapid.SampledFrom([]int{0, 10, 500, bufferSize}).Draw(t, "fields")))},
 	}
 })
 
@@ -306,7 +306,7 @@ func sample() *metav1.PartialObjectMetadataList {
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "0a", Controller: &yes, BlockOwnerDeletion: &no},
 			},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}},
 		}}},
 	}
 }
@@ -443,7 +443,7 @@ func TestAllocations(t *testing.T) {
 	for i := range 1000 {
 		item := list.Items[0]
 		item.Name = fmt.Sprintf("web-%d", i)
-		item.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", i))}}
+		item.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(strings.Repeat("x", i))}}}
 		item.Annotations = map[string]string{"a": strings.Repeat("y", i)}
 		list.Items = append(list.Items, item)
 	}

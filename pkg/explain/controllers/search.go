@@ -355,7 +355,7 @@ func (f *searcher) readManagers(finalizer string, sample []graph.Node) managers 
 			since = evidence.Latest(evidence.Requested(sample[0].Object()), f.evidence.Now.Add(-lively))
 		}
 		for _, entry := range full.GetManagedFields() {
-			if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), finalizer) {
+			if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.Raw, finalizer) {
 				s.Setters = append(s.Setters, entry.Manager)
 				if entry.Time != nil {
 					s.SetAt = evidence.Latest(s.SetAt, entry.Time.Time)

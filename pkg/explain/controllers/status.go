@@ -43,7 +43,7 @@ func (f *Finder) foreign(full *unstructured.Unstructured, by *Workload) map[stri
 		if !calledSo && (another || slices.Contains(components, entry.Manager) || by != nil && f.calledSo(entry.Manager)) {
 			set = others
 		}
-		for _, field := range statusFields(entry.FieldsV1.GetRawBytes()) {
+		for _, field := range statusFields(entry.FieldsV1.Raw) {
 			set[field] = true
 		}
 	}

@@ -300,7 +300,7 @@ func (f *Finder) readManagersIn(n graph.Node, finalizer string) (setters, writer
 		return nil, nil
 	}
 	for _, entry := range full.GetManagedFields() {
-		if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), finalizer) {
+		if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.Raw, finalizer) {
 			setters = append(setters, entry.Manager)
 		}
 		if !isPerson(entry.Manager) {

@@ -259,7 +259,7 @@ func newTemplate(k *kind, encode func(*metav1.PartialObjectMetadata) ([]byte, er
 	for i, manager := range []string{"helm", "kube-controller-manager", "kubelet"} {
 		o.ManagedFields = append(o.ManagedFields, metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", Time: &o.CreationTimestamp,
-			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{` + strings.Repeat(`"f:labels":{".":{},"f:app.kubernetes.io/name":{}},`, 6+i) + `"f:x":{}}}`),
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{` + strings.Repeat(`"f:labels":{".":{},"f:app.kubernetes.io/name":{}},`, 6+i) + `"f:x":{}}}`)},
 		})
 	}
 	if k.cluster {

@@ -236,7 +236,7 @@ func (j *judgement) author() []finding.Fact {
 	}
 	var facts []finding.Fact
 	for _, e := range full.GetManagedFields() {
-		if e.FieldsV1 == nil || !evidence.SetsFinalizer(e.FieldsV1.GetRawBytes(), j.s.Finalizer) {
+		if e.FieldsV1 == nil || !evidence.SetsFinalizer(e.FieldsV1.Raw, j.s.Finalizer) {
 			continue
 		}
 		fact := finding.FieldSays(j.n.Node, "metadata.managedFields", SetBy, e.Manager, string(e.Operation))
