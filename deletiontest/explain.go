@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deletiontest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+// explain is what explain-stuck says of an object.
+func (k *Kit) explain(object metav1.Object) string {
+	k.t.Helper()
+	return k.write(k.report(object))
+}
+
+// report explains an object as it is when the cluster has been at rest for long: that a controller may be late is no
+// excuse in a test.
+func (k *Kit) report(object metav1.Object) *explain.Report {
+	k.t.Helper()
+	ctx := k.t.Context()
+	reader, err := cluster.NewReader(ctx, k.config, cluster.NewStats(), cluster.Options{})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	snapshot, err := reader.Snapshot(ctx, cluster.Scope{})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	g, now := graph.New(snapshot), reader.Now(ctx).Add(controllers.Settling+time.Second)
+	var deciding []graph.Object
+	for n := range g.Nodes() {
+		if !n.Virtual() && (n.Resource().IsPod() || n.Resource().IsCRD()) {
+			deciding = append(deciding, *n.Object())
+		}
+	}
+	snapshot.Facts = reader.Facts(ctx, snapshot, deciding)
+	outcome, err := gc.New(simulator.New(snapshot, simulator.Options{Now: now, Server: reader.Server(ctx)}), g, gc.Options{SeesAll: true}).Collect(ctx, "")
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return explain.Explain(ctx, explain.Input{
+		Graph: g, Outcomes: outcome.Outcomes, Cluster: reader, Now: now, Server: reader.Server(ctx), Events: reader.Events,
+		Kubectl: "kubectl", Plugin: "kubectl gc",
+	}, []types.UID{object.GetUID()})
+}
+
+// write is a report as text: the verdict, each cause with its evidence, and the way to it.
+func (k *Kit) write(report *explain.Report) string {
+	var text strings.Builder
+	for _, o := range report.Objects {
+		fmt.Fprintf(&text, "%s: %s\n", o.Object, o.Verdict)
+	}
+	for _, c := range report.Causes {
+		fmt.Fprintf(&text, "  %s: %s [%s]\n", c.Object, c.Summary, c.ID)
+		for _, e := range c.Evidence {
+			fmt.Fprintf(&text, "    %v\n", e)
+		}
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
