@@ -39,7 +39,7 @@ func (j *Journal) Plan(ctx context.Context, p *Plan, whole WholeReader) error {
 		return nil
 	}
 	kept := map[types.UID]*Kept{}
-	if whole != nil {
+	if j.whole = whole; whole != nil {
 		var err error
 		if kept, err = j.backup(ctx, p.concerned(), whole); err != nil {
 			return err

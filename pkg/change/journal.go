@@ -3,6 +3,7 @@
 package change
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -97,8 +97,9 @@ type Metadata struct {
 type Kept struct {
 	File string `json:"file"`
 	Sum  string `json:"sha256"`
-	// Partial: the data of a Secret is left out.
+	// Partial: the data of a Secret is left out. Going: it was being deleted.
 	Partial bool `json:"partial,omitempty"`
+	Going   bool `json:"going,omitempty"`
 }
 
 // Journal keeps the changes of a run in a directory, each before it is sent, with the manifest of its object. A nil
@@ -117,6 +118,9 @@ type Journal struct {
 	number int
 	files  int
 	kept   map[keptVersion]Kept
+	// whole reads objects again that have changed since they were kept; nil where none are. versions are those that were kept.
+	whole    WholeReader
+	versions map[types.UID]string
 	// numbers are those of the changes, by their keys.
 	numbers map[string][]int
 }
@@ -147,7 +151,7 @@ func NewJournal(base string, header Header) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{Dir: dir, file: file, lock: lock, kept: map[keptVersion]Kept{}, numbers: map[string][]int{}}
+	j := &Journal{Dir: dir, file: file, lock: lock, kept: map[keptVersion]Kept{}, versions: map[types.UID]string{}, numbers: map[string][]int{}}
 	if err := errors.Join(j.append(header, true), syncDir(dir), syncDir(base)); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -211,7 +215,11 @@ func (j *Journal) step(s *gc.Step) (answered func(error) error, _ error) {
 	if s.Action != gc.ActionDelete {
 		before = &s.Object
 	}
-	finish, err := j.beginStep(&op, before)
+	again, err := j.again(s)
+	if err != nil {
+		return nil, &JournalError{err}
+	}
+	finish, err := j.beginStep(&op, before, again)
 	if err != nil {
 		return nil, &JournalError{err}
 	}
@@ -223,10 +231,34 @@ func (j *Journal) step(s *gc.Step) (answered func(error) error, _ error) {
 	}, nil
 }
 
-func (j *Journal) beginStep(op *remedy.Op, before *graph.Object) (finish func(Status, types.UID) error, _ error) {
+// again reads an object that is about to be deleted, where it has changed since it was kept.
+func (j *Journal) again(s *gc.Step) (*unstructured.Unstructured, error) {
+	j.mu.Lock()
+	version := j.versions[s.Object.UID]
+	j.mu.Unlock()
+	if j.whole == nil || s.Action != gc.ActionDelete || version == s.Object.ResourceVersion {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sending)
+	defer cancel()
+	o, err := j.whole.Read(ctx, s.Object.Identity())
+	if IsGone(s.Object.Identity(), o, err) || err == nil && o.GetResourceVersion() == version {
+		return nil, nil
+	}
+	return o, err
+}
+
+func (j *Journal) beginStep(op *remedy.Op, before *graph.Object, again *unstructured.Unstructured) (finish func(Status, types.UID) error, _ error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	entry := Entry{Number: j.number + 1, Time: time.Now().UTC(), Op: recorded(op)}
+	if again != nil {
+		kept, err := j.keep(again, true)
+		if err != nil {
+			return nil, err
+		}
+		entry.Before = &kept
+	}
 	if before != nil {
 		entry.Version, entry.Metadata = before.ResourceVersion, &Metadata{before.Finalizers, before.OwnerReferences}
 	}
@@ -318,7 +350,7 @@ func (j *Journal) keep(object *unstructured.Unstructured, durable bool) (Kept, e
 	if partial {
 		withoutData(m)
 	}
-	data, err := yaml.Marshal(m.Object)
+	data, err := json.MarshalIndent(m.Object, "", "  ") // YAML has not all of its strings
 	if secret && !partial && err == nil {
 		file += encrypted
 		data, err = encrypt(data, j.Secrets)
@@ -326,7 +358,7 @@ func (j *Journal) keep(object *unstructured.Unstructured, durable bool) (Kept, e
 	if err != nil {
 		return Kept{}, err
 	}
-	kept := Kept{File: file, Sum: fmt.Sprintf("%x", sha256.Sum256(data)), Partial: partial}
+	kept := Kept{File: file, Sum: fmt.Sprintf("%x", sha256.Sum256(data)), Partial: partial, Going: object.GetDeletionTimestamp() != nil}
 	out, err := os.OpenFile(filepath.Join(j.Dir, kept.File), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return Kept{}, err
@@ -338,7 +370,7 @@ func (j *Journal) keep(object *unstructured.Unstructured, durable bool) (Kept, e
 	if err := errors.Join(err, out.Close()); err != nil {
 		return Kept{}, err
 	}
-	j.kept[version] = kept
+	j.kept[version], j.versions[version.uid] = kept, version.version
 	return kept, nil
 }
 
@@ -369,7 +401,7 @@ func (j *Journal) fileOf(object *unstructured.Unstructured) string {
 			name += "-" + strings.Map(plain, part[:min(len(part), 63)])
 		}
 	}
-	return name + ".yaml"
+	return name + ".json"
 }
 
 // manifest is an object without what the API server alone sets.

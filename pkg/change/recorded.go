@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 )
 
 // Recorded is what a journal says of a run.
@@ -260,9 +259,6 @@ func (r *Recorded) Manifest(k *Kept) (*unstructured.Unstructured, error) {
 		if data, err = decrypt(data, r.Keys); err != nil {
 			return nil, fmt.Errorf("%s: %w", file.Name(), err)
 		}
-	}
-	if data, err = yaml.YAMLToJSON(data); err != nil {
-		return nil, err
 	}
 	object := &unstructured.Unstructured{}
 	return object, object.UnmarshalJSON(data) // numbers as the API server has them

@@ -21,6 +21,8 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
@@ -39,21 +41,35 @@ const (
 // Lost are the objects that a run was to delete or take references from, as they were kept, and no others: empty for a run that kept nothing whole.
 func (r *Recorded) Lost() []restore.Saved {
 	var all []restore.Saved
-	kept := false
-	add := func(id graph.Identity, k *Kept) {
-		saved := restore.Saved{Object: id}
+	kept, sent := false, map[types.UID]*Entry{}
+	for i := range r.Changes {
+		if e := &r.Changes[i]; e.Op.Verb == remedy.Delete {
+			if was := sent[e.Op.Object.UID]; was == nil || !was.Status.stands() || e.Status.stands() {
+				sent[e.Op.Object.UID] = e
+			}
+		}
+	}
+	add := func(id graph.Identity, k *Kept, stayed bool) {
+		saved := restore.Saved{Object: id, Stayed: stayed}
+		if e := sent[id.UID]; e != nil { // and its manifest is of the version that was deleted
+			saved.Stayed = !e.Status.stands()
+			if e.Before != nil {
+				k = e.Before
+			}
+		}
 		if k != nil {
-			kept, saved.Partial = true, k.Partial
+			kept, saved.Partial, saved.Going = true, k.Partial, k.Going
 			saved.Manifest, saved.Err = r.Manifest(k)
 		}
 		all = append(all, saved)
 	}
 	for i := range r.Planned {
-		add(r.Planned[i].Object, r.Planned[i].Kept)
+		result := r.Planned[i].Result
+		add(r.Planned[i].Object, r.Planned[i].Kept, result == gc.Orphaned || result == gc.OwnerReferenceRemoved || result == gc.Remaining)
 	}
 	for i := range r.Changes {
 		if e := &r.Changes[i]; e.Op.Verb == remedy.Delete && e.Op.Save && e.Before != nil && !e.Temporary && e.Status.stands() {
-			add(e.Op.Object, e.Before)
+			add(e.Op.Object, e.Before, false)
 		}
 	}
 	if !kept {
@@ -62,9 +78,28 @@ func (r *Recorded) Lost() []restore.Saved {
 	return all
 }
 
-// Restoration finds out how what a run has deleted is made again.
-func (w *Writer) Restoration(ctx context.Context, lost []restore.Saved, wanted func(graph.Identity) bool) *restore.Plan {
-	there := &there{ctx: ctx, Writer: w, many: map[place]int{}, lists: map[place]map[string]*unstructured.Unstructured{}}
+// Made fills in what earlier undos of a run have made again of lost objects.
+func Made(lost []restore.Saved, undos []*Recorded) {
+	made := map[graph.Identity]types.UID{}
+	for _, r := range undos {
+		for i := range r.Changes {
+			if e := &r.Changes[i]; e.Op.Verb == remedy.Restore && e.Status.stands() {
+				id := e.Op.Object
+				id.UID = ""
+				made[id] = e.Op.Object.UID
+			}
+		}
+	}
+	for i := range lost {
+		id := lost[i].Object
+		id.UID = ""
+		lost[i].Made = made[id]
+	}
+}
+
+// Restoration finds out how what a run has deleted is made again, which began then.
+func (w *Writer) Restoration(ctx context.Context, began time.Time, lost []restore.Saved, wanted func(graph.Identity) bool) *restore.Plan {
+	there := &there{ctx: ctx, began: began, Writer: w, many: map[place]int{}, lists: map[place]map[string]*unstructured.Unstructured{}}
 	for i := range lost {
 		there.many[placeOf(lost[i].Object)]++
 	}
@@ -77,6 +112,7 @@ func placeOf(id graph.Identity) place { return place{id.Resource.GroupVersionRes
 type there struct {
 	*Writer
 	ctx   context.Context
+	began time.Time
 	many  map[place]int
 	lists map[place]map[string]*unstructured.Unstructured
 }
@@ -105,6 +141,14 @@ func (t *there) Find(id graph.Identity) (*unstructured.Unstructured, error) {
 func (t *there) Resource(kind schema.GroupVersionKind) (graph.Resource, error) {
 	return t.Writer.Resource(kind)
 }
+
+// Volumes implements restore.Cluster.
+func (t *there) Volumes() ([]unstructured.Unstructured, error) {
+	return t.List(t.ctx, evidence.Volumes, "")
+}
+
+// Began implements restore.Cluster.
+func (t *there) Began() time.Time { return t.began }
 
 // look reads what has the name of an object, nil for nothing.
 func (w *Writer) look(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {
@@ -223,17 +267,26 @@ func (r *restoring) await(ctx context.Context, items []*restore.Item) {
 			if i.Do != restore.Await || r.over[i] || r.ids[i.By.UID] == "" && r.failed[i] {
 				continue
 			}
-			switch now, err := r.look(ctx, i.Object); {
-			case err == nil && now != nil && now.GetDeletionTimestamp() == nil:
+			now, err := r.look(ctx, i.Object)
+			if err == nil && now != nil && now.GetDeletionTimestamp() == nil && r.controls(i, now) {
 				r.have(i, now.GetUID(), nil)
-			default:
-				missing = true
+				continue
 			}
+			missing = missing || err != nil || now == nil // another has its name otherwise
 		}
 		if !missing || ctx.Err() != nil || !r.Now().Before(end) {
 			return
 		}
 	}
+}
+
+// controls reports whether an object is what the controller of an item has made.
+func (r *restoring) controls(i *restore.Item, now *unstructured.Unstructured) bool {
+	ref, uid := metav1.GetControllerOf(now), i.By.UID
+	if is := r.ids[uid]; is != "" {
+		uid = is
+	}
+	return ref != nil && ref.UID == uid
 }
 
 // have keeps that an object is there, and tells how it was made, nil for by others.
@@ -272,6 +325,11 @@ func (r *restoring) fail(i *restore.Item, made *Record, again bool) bool {
 // one makes or links one object. It reports whether that is to be tried again.
 func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructured.Unstructured, refused error, last bool) (again bool) {
 	c := &Change{Op: remedy.Op{Verb: remedy.Restore, Object: i.Object, Manifest: content.Object}, Why: restored(r.dir), Risk: explain.Safe}
+	for _, claim := range i.Requires {
+		if r.has(claim) == "" {
+			refused = errors.Join(refused, fmt.Errorf("%s was not recreated, and it would start without", claim.Object))
+		}
+	}
 	var before *unstructured.Unstructured
 	if i.Do == restore.Link {
 		op, now, err := r.link(ctx, i)
@@ -288,11 +346,15 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 	}
 	for n := range i.First {
 		if made := r.first(ctx, &i.First[n], c.Why); made.Status != Done {
-			return r.fail(i, &made, false)
+			return r.fail(i, &made, passing(&made) && !last && ctx.Err() == nil)
 		}
 	}
 	made := r.Make(ctx, c, before)
 	if made.Status == Done {
+		if made.After != nil && !restore.Same(i, made.After) {
+			made.Status, made.Err = Reverted, errDiffers
+			defer r.differs(i)
+		}
 		r.have(i, made.Change.Op.Object.UID, &made)
 		return false
 	}
@@ -301,8 +363,29 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 		r.have(i, now.GetUID(), &made)
 		return false
 	}
-	passes := made.Status == Unanswered || failedCall(made.Err) || apierrors.IsNotFound(made.Err) || errors.Is(made.Err, remedy.ErrChanged)
-	return r.fail(i, &made, passes && !last && ctx.Err() == nil)
+	return r.fail(i, &made, passing(&made) && !last && ctx.Err() == nil)
+}
+
+// errDiffers says that what was made is not what was kept.
+var errDiffers = errors.New("it was recreated, but differs from what was kept: the API server, a webhook or a controller has changed it")
+
+// differs keeps that an object is there, and not as it was.
+func (r *restoring) differs(i *restore.Item) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed[i] = true
+}
+
+// has returns the UID that an object has by now, empty for none.
+func (r *restoring) has(i *restore.Item) types.UID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ids[i.Object.UID]
+}
+
+// passing reports whether what was not made may be made in a while.
+func passing(made *Record) bool {
+	return made.Status == Unanswered || failedCall(made.Err) || apierrors.IsNotFound(made.Err) || errors.Is(made.Err, remedy.ErrChanged)
 }
 
 // first makes a change of another object that comes before.
@@ -312,7 +395,7 @@ func (r *restoring) first(ctx context.Context, op *remedy.Op, why string) Record
 	if err != nil || now == nil {
 		return Record{Time: r.Now(), Change: *c, Status: Skipped, Err: errors.Join(remedy.ErrChanged, err)}
 	}
-	if fields, err := op.Fields(now.Object); err != nil || len(fields) == 0 { // done before
+	if _, found, _ := unstructured.NestedString(now.Object, "spec", "claimRef", "uid"); !found && now.GetUID() == op.Object.UID { // done before
 		return Record{Time: r.Now(), Change: *c, Status: Done}
 	}
 	return r.Make(ctx, c, now)

@@ -194,7 +194,9 @@ func (j *Journal) Keep(objects []graph.Identity, manifests []*unstructured.Unstr
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for n, id := range objects {
-		kept, err := j.keep(manifests[n], false)
+		manifest := manifests[n].DeepCopy()
+		manifest.SetDeletionTimestamp(nil) // that is the mistake
+		kept, err := j.keep(manifest, false)
 		if err != nil {
 			return err
 		}

@@ -53,9 +53,9 @@ type Writer struct {
 type Record struct {
 	Time   time.Time
 	Change Change
-	// Before is the object as it was, nil for none.
-	Before *unstructured.Unstructured
-	Status Status
+	// Before is the object as it was, nil for none, and After what was made, as it was read back.
+	Before, After *unstructured.Unstructured
+	Status        Status
 	// Back is what took the change back, or should have.
 	Back *remedy.Op
 	Err  error
@@ -91,7 +91,7 @@ func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstr
 	}
 	err = w.send(ctx, &op)
 	if r.Status, r.Err = StatusOf(err), err; r.Status == Done {
-		r.Status, r.Err = w.readBack(ctx, &r.Change.Op, fields, before)
+		r.Status, r.After, r.Err = w.readBack(ctx, &r.Change.Op, fields, before)
 	}
 	if err := finish(r.Status, r.Change.Op.Object.UID); err != nil {
 		r.Err = errors.Join(r.Err, &JournalError{err})
@@ -133,32 +133,32 @@ func (w *Writer) send(ctx context.Context, op *remedy.Op) error {
 }
 
 // readBack finds out what became of a change that the API server has accepted, and the UID of what it has made.
-func (w *Writer) readBack(ctx context.Context, op *remedy.Op, fields []remedy.Field, before *unstructured.Unstructured) (Status, error) {
+func (w *Writer) readBack(ctx context.Context, op *remedy.Op, fields []remedy.Field, before *unstructured.Unstructured) (_ Status, made *unstructured.Unstructured, _ error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sending)
 	defer cancel()
 	now, err := w.Read(ctx, op.Object)
 	gone := answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name)
 	switch {
 	case op.Creates() && gone:
-		return Reverted, errReverted
+		return Reverted, nil, errReverted
 	case op.Creates() && err == nil && (op.Grant == nil || op.Made(now)):
 		op.Object.UID = now.GetUID()
-		return Done, nil
+		return Done, now, nil
 	case op.Creates() && err == nil:
-		return Skipped, errors.New("another object has its name by now")
+		return Skipped, nil, errors.New("another object has its name by now")
 	case before != nil && IsGone(op.Object, now, err):
-		return Done, nil
+		return Done, nil, nil
 	case err != nil:
-		return Unanswered, fmt.Errorf("reading %s back: %w", op.Object, err)
+		return Unanswered, nil, fmt.Errorf("reading %s back: %w", op.Object, err)
 	case op.Verb == remedy.Delete && now.GetDeletionTimestamp() != nil:
-		return Done, nil
+		return Done, nil, nil
 	case op.Verb == remedy.Delete, now.GetResourceVersion() == before.GetResourceVersion():
-		return Reverted, errReverted
+		return Reverted, nil, errReverted
 	}
 	if _, standing := remedy.Reverse(fields, before.Object, now.Object); len(fields) > 0 && standing == remedy.AsBefore {
-		return Reverted, errReverted
+		return Reverted, nil, errReverted
 	}
-	return Done, nil
+	return Done, nil, nil
 }
 
 // TakeBack ends a temporary change with that status, of its object as it is now, and reads back that it has ended. It

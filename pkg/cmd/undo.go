@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -107,6 +109,11 @@ func (o *undoOptions) chosen(id graph.Identity) bool {
 	return slices.ContainsFunc(o.only, func(only string) bool {
 		of, name, _ := strings.Cut(only, "/")
 		of = strings.ToLower(of)
+		if mapper, err := o.config.ToRESTMapper(); err == nil && name == id.Name {
+			if named, err := mapper.ResourceFor(schema.ParseGroupResource(of).WithVersion("")); err == nil && named.GroupResource() == r.GroupResource() {
+				return true
+			}
+		}
 		return name == id.Name && slices.Contains([]string{strings.ToLower(r.Kind), r.Resource, r.GroupResource().String(), strings.ToLower(r.Kind) + "." + r.Group}, of)
 	})
 }
@@ -192,7 +199,7 @@ type undoing struct {
 // lookBack finds out how a run is taken back, as everything is now.
 func (j *journaling) lookBack(ctx context.Context, r *change.Recorded, lost []restore.Saved, o undoWhat) *undoing {
 	w := j.writer(nil)
-	u := &undoing{Recorded: r, lost: lost, plan: w.Restoration(ctx, lost, o.wanted)}
+	u := &undoing{Recorded: r, lost: lost, plan: w.Restoration(ctx, r.Started, lost, o.wanted)}
 	if o.wanted == nil {
 		u.reversals = slices.DeleteFunc(r.Undo(ctx, &w, u.lost), func(v change.Reversal) bool { return o.temporary && !v.Entry.Temporary })
 		for i := range u.reversals { // a claim that is recreated uses its volume again
@@ -206,6 +213,15 @@ func (j *journaling) lookBack(ctx context.Context, r *change.Recorded, lost []re
 // digest is the same as long as the same would be done.
 func (u *undoing) digest() string {
 	return preview.Checksum(u.plan.Digest(), change.DigestOf(u.reversals))
+}
+
+// undosOf are the earlier runs that took a run back.
+func (j *journaling) undosOf(r *change.Recorded) []*change.Recorded {
+	all, err := j.recorded()
+	if err != nil {
+		j.g.unread(err)
+	}
+	return slices.DeleteFunc(all, func(other *change.Recorded) bool { return other.Undoes != r.Dir })
 }
 
 // show prints how a run is taken back. It returns how many changes are made for that, and whether something is left.
@@ -244,6 +260,10 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 	var lost []restore.Saved
 	if !o.temporary {
 		lost = r.Lost()
+		change.Made(lost, j.undosOf(r))
+	}
+	if o.wanted != nil && !slices.ContainsFunc(lost, func(s restore.Saved) bool { return o.wanted(s.Object) }) {
+		return hintedError{errors.New("nothing that this run has deleted is one of --only"), "without --only, undo --dry-run lists what it would recreate; -n names the namespace"}
 	}
 	u := j.lookBack(ctx, r, lost, o)
 	changes, left, err := j.show(u, c.dryRun == "none")

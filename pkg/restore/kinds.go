@@ -5,7 +5,6 @@ package restore
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +35,7 @@ var (
 	volume      = schema.GroupKind{Kind: "PersistentVolume"}
 	statefulSet = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 	service     = schema.GroupKind{Kind: "Service"}
+	account     = schema.GroupKind{Kind: "ServiceAccount"}
 )
 
 // kind is what is special about objects of a type.
@@ -60,7 +60,6 @@ var kinds = map[schema.GroupKind]kind{
 	// A claim that has been bound is lost if its volume names another UID (pkg/controller/volume/persistentvolume/pv_controller.go, syncBoundClaim).
 	claim: {stage: content, drop: [][]string{
 		{"metadata", "annotations", "pv.kubernetes.io/bind-completed"}, {"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}}},
-	{Kind: "LimitRange"}: {stage: content},
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                {stage: content},
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         {stage: content},
 	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:               {stage: content},
@@ -74,6 +73,7 @@ var kinds = map[schema.GroupKind]kind{
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           {stage: limits},
 	{Group: "policy", Kind: "PodDisruptionBudget"}:                    {stage: limits},
 	{Kind: "ResourceQuota"}:                                           {stage: limits},
+	{Kind: "LimitRange"}:                                              {stage: limits},
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {stage: guards},
 	{Kind: "Event"}:                                                   {unmade: true},
 	{Group: "events.k8s.io", Kind: "Event"}:                           {unmade: true},
@@ -104,12 +104,15 @@ func stageOf(r graph.Resource) stage {
 }
 
 // unfit returns why an object must not be made again, empty for nothing.
-func unfit(i *Item) Reason {
+func (p *planner) unfit(i *Item) Reason {
 	field := func(path ...string) string { return text(i.Manifest, path...) }
 	switch id := i.Object.Resource; kindOf(id) {
 	case schema.GroupKind{Kind: "Secret"}:
 		if i.Partial && !isToken(i.Manifest) {
 			return Unkept
+		}
+		if isToken(i.Manifest) && !p.hasAccount(i) {
+			return NoAccount
 		}
 	case schema.GroupKind{Kind: "Pod"}:
 		if phase := field("status", "phase"); phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed) {
@@ -145,6 +148,23 @@ func isToken(secret *unstructured.Unstructured) bool {
 	return text(secret, "type") == string(corev1.SecretTypeServiceAccountToken)
 }
 
+// hasAccount reports whether the account of a token is there, or is made.
+func (p *planner) hasAccount(i *Item) bool {
+	name := i.Manifest.GetAnnotations()[corev1.ServiceAccountNameKey]
+	for _, other := range p.items {
+		if kindOf(other.Object.Resource) == account && other.Object.Namespace == i.Object.Namespace && other.Object.Name == name {
+			p.settle(other)
+			return other.There() || other.Now != nil
+		}
+	}
+	resource, err := p.Resource(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
+	if err != nil {
+		return false
+	}
+	now, err := p.Find(graph.Identity{Resource: resource, Namespace: i.Object.Namespace, Name: name})
+	return err == nil && now != nil
+}
+
 // finished reports whether a Job has ended.
 func finished(job *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
@@ -176,28 +196,6 @@ func (p *planner) leaves(i *Item) bool {
 	return i.Manifest.GetGenerateName() != "" || i.Object.Resource.IsPod() || ref.Kind == "CronJob"
 }
 
-// later reports whether a claim is made without a reference: to a StatefulSet, which would make an empty claim if it were there first, or to a pod, which
-// its controller makes (pkg/controller/statefulset/stateful_set_utils.go, updateClaimOwnerRefForSetAndPod).
-func (p *planner) later(i *Item, ref *metav1.OwnerReference) bool {
-	of := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
-	return kindOf(i.Object.Resource) == claim && (of == statefulSet && p.items[ref.UID] != nil || of.Kind == "Pod" && !isController(ref))
-}
-
-// late are the links of claims to what was made after them.
-func (p *planner) late(items []*Item) (links []*Item) {
-	for _, i := range items {
-		for _, ref := range i.without {
-			if owner := p.items[ref.UID]; i.Do == Make && owner != nil && owner.There() {
-				link := &Item{Saved: i.Saved, Do: Link, Late: true, stage: i.stage, owners: i.owners}
-				link.needs(owner)
-				links = append(links, link)
-				break
-			}
-		}
-	}
-	return links
-}
-
 // claim is one that is to be made again: bound to its volume, with what that holds, or not at all.
 func (p *planner) claim(i *Item) {
 	name := text(i.Manifest, "spec", "volumeName")
@@ -216,6 +214,10 @@ func (p *planner) claim(i *Item) {
 				i.needs(other)
 				return
 			}
+			if other.Do == Refuse && other.Reason != NotAsked {
+				i.refuse(DataGone, by, nil)
+				return
+			}
 		}
 	}
 	now, err := p.Find(by)
@@ -226,27 +228,26 @@ func (p *planner) claim(i *Item) {
 	if now != nil {
 		by.UID = now.GetUID()
 	}
-	if release, usable := rebind(i, by, now); !usable {
+	if release, usable := p.rebind(i, by, now); !usable {
 		i.refuse(DataGone, by, nil)
 	} else {
 		i.First = release
 	}
 }
 
-// rebind returns what lets a claim have the volume again that it had, unless that goes, or is another's.
-func rebind(i *Item, id graph.Identity, now *unstructured.Unstructured) (release []remedy.Op, usable bool) {
-	if now == nil || now.GetDeletionTimestamp() != nil {
+// rebind returns what lets a claim have the volume again that it had: one that is retained and names it, by the UID that it had, or, where an earlier undo has
+// taken that out, as it did before the deletion. Another volume of the name may be another disk.
+func (p *planner) rebind(i *Item, id graph.Identity, now *unstructured.Unstructured) (release []remedy.Op, usable bool) {
+	if now == nil || now.GetDeletionTimestamp() != nil || text(now, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
 		return nil, false
 	}
-	ref, claimed, _ := unstructured.NestedMap(now.Object, "spec", "claimRef")
+	ref, _, _ := unstructured.NestedMap(now.Object, "spec", "claimRef")
 	switch {
-	case !claimed:
-		return nil, true
 	case ref["namespace"] != i.Object.Namespace || ref["name"] != i.Object.Name:
 		return nil, false
 	case ref["uid"] == nil || ref["uid"] == "":
-		return nil, true
-	case ref["uid"] != string(i.Object.UID) || text(now, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain):
+		return nil, now.GetCreationTimestamp().Time.Before(p.Began())
+	case ref["uid"] != string(i.Object.UID):
 		return nil, false
 	}
 	steps := []remedy.Step{remedy.Test("/spec/persistentVolumeReclaimPolicy", string(corev1.PersistentVolumeReclaimRetain)),
@@ -257,39 +258,10 @@ func rebind(i *Item, id graph.Identity, now *unstructured.Unstructured) (release
 	return []remedy.Op{remedy.PatchOf(id, steps...)}, true
 }
 
-// volume is one that is to be made again, for the claim of its name.
+// volume is one that is to be made again. It stays Released unless its claim is made again, too.
 func (p *planner) volume(i *Item) {
-	ref, claimed, _ := unstructured.NestedMap(i.Manifest.Object, "spec", "claimRef")
-	resource, err := p.Resource(schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"})
-	if !claimed || err != nil {
-		return
-	}
-	namespace, _ := ref["namespace"].(string)
-	name, _ := ref["name"].(string)
-	now, err := p.Find(graph.Identity{Resource: resource, Namespace: namespace, Name: name})
-	i.free = err != nil || now == nil || string(now.GetUID()) != ref["uid"]
-}
-
-// set is a StatefulSet, whose controller would make a claim that has lost its volume, empty, and start from that.
-func (p *planner) set(i *Item) {
-	templates, _, _ := unstructured.NestedSlice(i.Manifest.Object, "spec", "volumeClaimTemplates")
-	for _, other := range p.items {
-		if kindOf(other.Object.Resource) != claim || other.Object.Namespace != i.Object.Namespace {
-			continue
-		}
-		for _, t := range templates {
-			template, _ := t.(map[string]any)
-			name, _, _ := unstructured.NestedString(template, "metadata", "name")
-			if !strings.HasPrefix(other.Object.Name, name+"-"+i.Object.Name+"-") {
-				continue
-			}
-			if p.settle(other); other.Reason == DataGone {
-				i.refuse(StartsEmpty, other.Object, nil)
-				return
-			}
-			i.needs(other)
-		}
-	}
+	owner := p.items[types.UID(text(i.Manifest, "spec", "claimRef", "uid"))]
+	i.free = owner != nil && owner.Reason != NotAsked && (owner.Now == nil || owner.Now.GetUID() != owner.Object.UID)
 }
 
 // Content is what is made of an object, with the UIDs that its owners have by now, by those that they had.
@@ -334,17 +306,36 @@ func unselect(job *unstructured.Unstructured) {
 	}
 }
 
-// Same reports whether an object is as another was, with what others have added.
+// holds reports whether objects of a type are what they hold, which nobody but their user knows.
+func holds(i *Item) bool {
+	of := kindOf(i.Object.Resource)
+	return of == claim || of.Group == "" && (of.Kind == "ConfigMap" || of.Kind == "Secret")
+}
+
+// Same reports whether an object is as another was, with what others have added: to data nobody has, and to an account no annotation.
 func Same(i *Item, now *unstructured.Unstructured) bool {
 	if i.Manifest == nil || i.Partial && !isToken(i.Manifest) {
 		return false
 	}
 	wanted := i.Content(nil).Object
-	labels, _, _ := unstructured.NestedMap(wanted, "metadata", "labels")
+	metadata, _ := wanted["metadata"].(map[string]any)
+	for _, of := range []string{"labels", "annotations"} {
+		are, _, _ := unstructured.NestedMap(now.Object, "metadata", of)
+		if values, _ := metadata[of].(map[string]any); !remedy.Within(values, are) && (of == "labels" || i.Object.Resource.Kind == "ServiceAccount") {
+			return false
+		}
+	}
+	for _, of := range []string{"data", "binaryData"} {
+		if holds(i) && !isToken(i.Manifest) && !remedy.Same(wanted[of], now.Object[of]) {
+			return false
+		}
+	}
 	delete(wanted, "metadata")
 	delete(wanted, "status")
-	are, _, _ := unstructured.NestedMap(now.Object, "metadata", "labels")
-	return remedy.Within(wanted, now.Object) && remedy.Within(labels, are)
+	if kindOf(i.Object.Resource) == volume { // which may be bound by now, or released
+		unstructured.RemoveNestedField(wanted, "spec", "claimRef")
+	}
+	return remedy.Within(wanted, now.Object)
 }
 
 // Relink is the patch that gives an object that has stayed the references to owners again that were recreated, where they were among the others; nil for

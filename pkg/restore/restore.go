@@ -6,7 +6,9 @@ package restore
 
 import (
 	"cmp"
+	"errors"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +28,10 @@ type Saved struct {
 	// Manifest is what was kept of it, nil for nothing. Partial: the data of a Secret is left out.
 	Manifest *unstructured.Unstructured
 	Partial  bool
+	// Stayed: it was not to be deleted, or its deletion was refused. Going: it was being deleted before.
+	Stayed, Going bool
+	// Made is the UID of what an earlier undo made of it, empty for nothing.
+	Made types.UID
 	// Err says why it could not be read.
 	Err error
 }
@@ -36,6 +42,10 @@ type Cluster interface {
 	Find(graph.Identity) (*unstructured.Unstructured, error)
 	// Resource finds the type of a kind.
 	Resource(schema.GroupVersionKind) (graph.Resource, error)
+	// Volumes are all PersistentVolumes.
+	Volumes() ([]unstructured.Unstructured, error)
+	// Began is when the objects began to be deleted: what was created since is another.
+	Began() time.Time
 }
 
 // Do is what is done about an object.
@@ -66,6 +76,8 @@ type Item struct {
 	By graph.Identity
 	// Wave: those of a wave need only what is in earlier ones. It is counted from 0.
 	Wave int
+	// Requires are claims without which it must not be made: who makes it would make these, empty.
+	Requires []*Item
 	// First are changes of others right before: a volume is released from the claim that is gone.
 	First []remedy.Op
 	// Late: it is the link of another item to an owner that was made after it.
@@ -161,26 +173,33 @@ func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
 			p.kinds[schema.GroupKind{Group: group, Kind: kind}] = i
 		}
 	}
-	for _, i := range plan.Items {
-		if wanted != nil && !wanted(i.Object) {
-			p.leaveOut(i)
-		}
-	}
+	p.leaveOut(plan.Items, wanted)
 	for _, i := range plan.Items {
 		p.settle(i)
+	}
+	for _, i := range plan.Items {
+		p.emptied(i, wanted != nil && wanted(i.Object))
+	}
+	for p.falls(plan.Items) {
 	}
 	plan.Items = append(plan.Items, p.late(plan.Items)...)
 	plan.order()
 	return plan
 }
 
-// leaveOut is an object that was not asked for: what is there of it counts, and nothing is made.
-func (p *planner) leaveOut(i *Item) {
-	i.settled = true
-	i.Do, i.Reason = Refuse, NotAsked
-	var err error
-	if i.Now, err = p.Find(i.Object); err == nil && i.Now != nil && i.Now.GetDeletionTimestamp() == nil && (i.Now.GetUID() == i.Object.UID || Same(i, i.Now)) {
-		i.Do, i.Reason = Nothing, ""
+// leaveOut leaves out what was not asked for: what is there of it counts, and nothing is made. The claims of a StatefulSet that was are asked for, too.
+func (p *planner) leaveOut(items []*Item, wanted func(graph.Identity) bool) {
+	for _, i := range items {
+		asked := wanted == nil || wanted(i.Object) || slices.ContainsFunc(items, func(set *Item) bool { return wanted(set.Object) && isClaimOf(i.Object, set) })
+		if asked {
+			continue
+		}
+		i.settled = true
+		i.Do, i.Reason = Refuse, NotAsked
+		var err error
+		if i.Now, err = p.Find(i.Object); err == nil && i.Now != nil && i.Now.GetDeletionTimestamp() == nil && (i.Now.GetUID() == i.Object.UID || i.Now.GetUID() == i.Made || Same(i, i.Now)) {
+			i.Do, i.Reason = Nothing, ""
+		}
 	}
 }
 
@@ -221,8 +240,12 @@ func (p *planner) settle(i *Item) {
 	switch {
 	case now != nil && now.GetDeletionTimestamp() != nil:
 		i.refuse(Going, graph.Identity{}, nil)
-	case now != nil && now.GetUID() == i.Object.UID:
+	case now != nil && (now.GetUID() == i.Object.UID || now.GetUID() == i.Made && i.Manifest != nil):
 		p.stays(i)
+	case i.Going:
+		i.refuse(WasGoing, graph.Identity{}, nil)
+	case now == nil && i.Stayed:
+		i.refuse(NotDeleted, graph.Identity{}, nil)
 	case i.Manifest == nil:
 		i.refuse(NotKept, graph.Identity{}, nil)
 	case now == nil:
@@ -283,18 +306,17 @@ func isController(ref *metav1.OwnerReference) bool { return ref.Controller != ni
 
 // replaced is one of whose name there is another object by now. Where its controller has made that, it is its successor.
 func (p *planner) replaced(i *Item) {
-	if i.Partial && !isToken(i.Manifest) {
+	was, is := metav1.GetControllerOf(i.Manifest), metav1.GetControllerOf(i.Now)
+	switch {
+	case p.leaves(i), was != nil && is != nil && was.Kind == is.Kind && was.Name == is.Name && !holds(i):
+		i.Do, i.Reason, i.By = Nothing, "", graph.Identity{}
+	case i.Partial && !isToken(i.Manifest):
 		i.refuse(Unkept, graph.Identity{}, nil)
-		return
+	case Same(i, i.Now):
+		p.stays(i)
+	default:
+		i.refuse(Replaced, graph.Identity{}, nil)
 	}
-	if !Same(i, i.Now) {
-		was, is := metav1.GetControllerOf(i.Manifest), metav1.GetControllerOf(i.Now)
-		if was == nil || is == nil || was.Kind != is.Kind || was.Name != is.Name {
-			i.refuse(Replaced, graph.Identity{}, nil)
-			return
-		}
-	}
-	i.Do, i.Reason = Nothing, ""
 }
 
 // absent is one that is to be made, unless something speaks against it.
@@ -308,16 +330,18 @@ func (p *planner) absent(i *Item) {
 		i.refuse(why, home, err)
 		return
 	}
-	if why := unfit(i); why != "" {
+	if why := p.unfit(i); why != "" {
 		i.refuse(why, graph.Identity{}, nil)
 		return
 	}
 	if i.By = by; leave || p.leaves(i) {
-		i.Do, i.Reason = Leave, Remade
+		if i.Do, i.Reason = Leave, Remade; i.By.Name == "" && kinds[kindOf(i.Object.Resource)].unmade {
+			i.Reason = Requested
+		}
 		return
 	}
 	i.Do, i.Reason, i.By = Make, "", graph.Identity{}
-	if ref := metav1.GetControllerOf(i.Manifest); ref != nil && !p.later(i, ref) {
+	if ref := metav1.GetControllerOf(i.Manifest); ref != nil && !slices.ContainsFunc(i.without, func(w metav1.OwnerReference) bool { return w.UID == ref.UID }) {
 		i.Do, i.By = Await, p.owner(i, ref)
 	}
 	switch kindOf(i.Object.Resource) {
@@ -325,8 +349,6 @@ func (p *planner) absent(i *Item) {
 		p.claim(i)
 	case volume:
 		p.volume(i)
-	case statefulSet:
-		p.set(i)
 	}
 }
 
@@ -345,8 +367,10 @@ func (p *planner) owner(i *Item, ref *metav1.OwnerReference) graph.Identity {
 	return id
 }
 
-// ownerless returns an owner that will not be there, or of which that is not known. Dependents of what is left to a controller are left, too.
-func (p *planner) ownerless(i *Item) (leave bool, by graph.Identity, gone bool, _ error) {
+// ownerless returns an owner that will not be there, or of which that is not known, if none will be there. References to such are left out. Dependents
+// of what is left to a controller are left, too.
+func (p *planner) ownerless(i *Item) (leave bool, by graph.Identity, gone bool, err error) {
+	stays := false
 	for n := range i.owners {
 		ref := &i.owners[n]
 		if p.later(i, ref) {
@@ -355,21 +379,25 @@ func (p *planner) ownerless(i *Item) (leave bool, by graph.Identity, gone bool, 
 		}
 		owner, id := p.items[ref.UID], p.owner(i, ref)
 		if owner == nil {
-			now, err := p.Find(id)
-			if err != nil || now == nil || now.GetUID() != ref.UID || now.GetDeletionTimestamp() != nil {
-				return false, id, true, err
+			now, missing := p.Find(id)
+			if missing == nil && now != nil && now.GetUID() == ref.UID && now.GetDeletionTimestamp() == nil {
+				stays = true
+				continue
 			}
+			i.without, by, gone, err = append(i.without, *ref), id, true, errors.Join(err, missing)
 			continue
 		}
 		switch p.settle(owner); {
 		case owner.Do == Leave:
 			leave, by = true, id
 		case !owner.There():
-			return false, id, true, nil
+			i.without, by, gone = append(i.without, *ref), id, true
+			continue
 		}
+		stays = true
 		i.needs(owner)
 	}
-	return leave, by, false, nil
+	return leave, by, err != nil || gone && !stays, err
 }
 
 // homeless returns why there is no place for an object: its namespace, or the definition of its type.
@@ -378,7 +406,7 @@ func (p *planner) homeless(i *Item) (by graph.Identity, why Reason, _ error) {
 		if home == nil {
 			continue
 		}
-		if p.settle(home); !home.There() {
+		if p.settle(home); !home.There() && (home.Now == nil || home.Now.GetDeletionTimestamp() != nil) {
 			return home.Object, Homeless, nil
 		}
 		i.needs(home)

@@ -26,6 +26,8 @@ import (
 //
 //	generated   its name is one of chance
 //	unkept      no manifest of it was kept; partial: without its data
+//	stayed      it was not to be deleted; was-going: it was being deleted already
+//	made        an earlier undo has made it, with the UID made-...
 //	only        it was asked for, and others are not
 //	{...}       what else it has
 func TestScenarios(t *testing.T) { scenarios.Run(t, answer) }
@@ -65,6 +67,7 @@ func read(t *testing.T, text string) *world {
 		whole.SetOwnerReferences(o.OwnerReferences)
 		whole.SetFinalizers(o.Finalizers)
 		whole.SetDeletionTimestamp(o.DeletionTimestamp)
+		whole.SetCreationTimestamp(o.CreationTimestamp)
 		if flags["generated"] {
 			whole.SetGenerateName("x-")
 		}
@@ -92,6 +95,19 @@ func (w *world) Resource(kind schema.GroupVersionKind) (graph.Resource, error) {
 	return *r, nil
 }
 
+// Volumes implements restore.Cluster.
+func (w *world) Volumes() (all []unstructured.Unstructured, _ error) {
+	for _, o := range w.Objects {
+		if o.Resource.Resource == "persistentvolumes" {
+			all = append(all, *w.whole[o.UID])
+		}
+	}
+	return all, nil
+}
+
+// Began implements restore.Cluster: a minute ago.
+func (w *world) Began() time.Time { return w.Now.Add(-time.Minute) }
+
 func answer(t *testing.T, body string) string {
 	parts := strings.SplitN(body, "--\n", 3)
 	if len(parts) < 2 {
@@ -101,7 +117,11 @@ func answer(t *testing.T, body string) string {
 	var saved []restore.Saved
 	only := false
 	for _, o := range was.Objects {
-		s := restore.Saved{Object: o.Identity(), Manifest: was.whole[o.UID], Partial: was.flags[o.UID]["partial"]}
+		flags := was.flags[o.UID]
+		s := restore.Saved{Object: o.Identity(), Manifest: was.whole[o.UID], Partial: flags["partial"], Stayed: flags["stayed"], Going: flags["was-going"]}
+		if flags["made"] {
+			s.Made = "made-" + o.UID
+		}
 		if was.flags[o.UID]["unkept"] {
 			s.Manifest = nil
 		} else {
@@ -136,6 +156,7 @@ func answer(t *testing.T, body string) string {
 			content := i.Content(ids)
 			for _, key := range slices.Sorted(maps.Keys(content.Object)) {
 				if value := content.Object[key]; key != "kind" && key != "apiVersion" && key != "status" {
+					unstructured.RemoveNestedField(content.Object, "metadata", "creationTimestamp")
 					if m, is := value.(map[string]any); is && key == "metadata" {
 						delete(m, "name")
 						delete(m, "namespace")
