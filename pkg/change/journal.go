@@ -114,6 +114,7 @@ type Journal struct {
 	file   *os.File
 	lock   *flock.Flock
 	closed bool
+	keeps  bool // what a run lets go
 	size   int64 // of the whole lines
 	number int
 	files  int
@@ -163,14 +164,14 @@ func lockOf(dir string) *flock.Flock {
 	return flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
 }
 
-// Close ends the journal; a second time it does nothing. One without changes is removed.
+// Close ends the journal; a second time it does nothing. One without changes, and that keeps nothing that was let go, is removed.
 func (j *Journal) Close() error {
 	if j == nil || j.closed {
 		return nil
 	}
 	j.closed = true
 	err := errors.Join(j.file.Sync(), j.file.Close(), j.lock.Unlock())
-	if j.number == 0 {
+	if j.number == 0 && !j.keeps {
 		err = errors.Join(err, os.RemoveAll(j.Dir))
 	}
 	return err

@@ -37,6 +37,8 @@ var (
 	errNotDeleted   = errors.New("it is not being deleted")
 	errNoVolume     = errors.New("it has no volume: there is no data to keep")
 	errDestroying   = errors.New("its volume is being deleted, or was released: its driver might have begun to destroy the data")
+	errHomeless     = errors.New("its namespace is being deleted")
+	errReleased     = errors.New("its claim is gone, and its data is retained: it is not recreated, because it would be free for any claim of that name")
 	errWorkloadPlan = errors.New("to end the pods that use it would also delete other claims or snapshots")
 )
 
@@ -65,6 +67,9 @@ func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool) 
 		return r, nil
 	}
 	for n, id := range r.Objects {
+		if err := w.recreatable(ctx, id, r.Kept[n]); err != nil {
+			return nil, fmt.Errorf("%s: it would not stay, but --secure keeps its data: %w", id, err)
+		}
 		if err := w.letGo(ctx, r, id, r.Kept[n], revived); err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
@@ -101,12 +106,33 @@ func (w *Writer) secure(ctx context.Context, r *Revival, id graph.Identity, o *u
 	}
 	policy, destroys := evidence.ReclaimPolicy(volume)
 	switch phase := evidence.Nested(volume, "status", "phase"); {
+	case !destroys && phase == string(corev1.VolumeReleased) && o == volume:
+		return errReleased
 	case !destroys:
 		return nil
 	case phase != string(corev1.VolumeBound) && phase != string(corev1.VolumeAvailable):
 		return errDestroying
 	}
-	r.add(remedy.RetainOf(id, policy), reviving, explain.Safe)
+	op := remedy.RetainOf(id, policy) // as long as it is so: one that is released meanwhile might be destroyed already
+	op.Patch = slices.Insert(op.Patch, 1, remedy.Test("/status/phase", evidence.Nested(volume, "status", "phase")))
+	r.add(op, reviving, explain.Safe)
+	return nil
+}
+
+// recreatable returns why an object could not be recreated, or would be deleted again: its namespace or its owners go.
+func (w *Writer) recreatable(ctx context.Context, id graph.Identity, o *unstructured.Unstructured) error {
+	if id.Namespace != "" {
+		namespace, err := w.Read(ctx, evidence.Identity(evidence.Namespaces, "", id.Namespace))
+		if err != nil {
+			return err
+		}
+		if namespace.GetDeletionTimestamp() != nil {
+			return errHomeless
+		}
+	}
+	if obstacle, err := w.owned(ctx, o, map[types.UID]Obstacle{}); obstacle != "" {
+		return errors.Join(errors.New(Words(obstacle)), err)
+	}
 	return nil
 }
 
@@ -193,6 +219,7 @@ func (w *Writer) stop(ctx context.Context, r *Revival, pod *unstructured.Unstruc
 func (j *Journal) Keep(objects []graph.Identity, manifests []*unstructured.Unstructured) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.keeps = true
 	for n, id := range objects {
 		manifest := manifests[n].DeepCopy()
 		manifest.SetDeletionTimestamp(nil) // that is the mistake

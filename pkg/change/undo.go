@@ -49,11 +49,20 @@ const (
 	Changed Obstacle = "Changed"
 	// Late: it is not there, but no answer to it ever came, and it might still be made unless that is prevented.
 	Late Obstacle = "Late"
+	// Incomplete: a workload would start, or a volume be deleted with its claim, before all is recreated.
+	Incomplete Obstacle = "Incomplete"
 	// Final: the change cannot be taken back.
 	Final Obstacle = "Final"
 	// Unread: the object, or its manifest, could not be read.
 	Unread Obstacle = "Unread"
 )
+
+// Withhold keeps a change as it is that starts a workload, or has a volume deleted again, as long as not all that the run has deleted is recreated.
+func (v *Reversal) Withhold() {
+	if op := v.Entry.Op; op.Verb == remedy.Scale && op.Replicas.Wanted < op.Replicas.Current || op.Verb == remedy.Patch && op.Retains() {
+		v.Op, v.Obstacle, v.Later = nil, Incomplete, false
+	}
+}
 
 // Possible reports whether there is something to do.
 func (v *Reversal) Possible() bool { return v.Op != nil || v.Obstacle == Late || v.Later }
@@ -292,7 +301,9 @@ func (w *Writer) ownerOf(ctx context.Context, namespace string, reference any) (
 func (w *Writer) endsData(ctx context.Context, workload *unstructured.Unstructured, kept sets.Set[types.UID]) bool {
 	claims, err := w.List(ctx, evidence.Claims, workload.GetNamespace())
 	if err != nil || slices.ContainsFunc(claims, func(claim unstructured.Unstructured) bool {
-		return !kept.Has(claim.GetUID()) && (claim.GetDeletionTimestamp() != nil || evidence.ScalesAway(workload, 0, claim.GetName()) || w.below(ctx, &claim, workload.GetUID(), sets.New[types.UID]()))
+		owned := slices.ContainsFunc(claim.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == workload.GetUID() }) // which goes with it alone
+		return !kept.Has(claim.GetUID()) && (claim.GetDeletionTimestamp() != nil || evidence.ScalesAway(workload, 0, claim.GetName()) ||
+			!owned && w.below(ctx, &claim, workload.GetUID(), sets.New[types.UID]()))
 	}) {
 		return true
 	}

@@ -28,6 +28,7 @@ func Words(o Obstacle) string {
 		Destroys:    "to put it back could destroy the data of a volume: its claim is gone or goes, or it is not known whether it stays",
 		Changed:     "others have changed it since",
 		Late:        "it is not there, but no answer to it ever came: that it is made late is prevented",
+		Incomplete:  "not all that the run has deleted is recreated: it would start empty, or its data be lost",
 		Final:       "this change cannot be taken back",
 		Unread:      "it could not be read",
 	}[o]

@@ -121,7 +121,7 @@ func (o *reviveOptions) run(ctx context.Context) error {
 	}
 	switch digest := digestOf(r); {
 	case o.secureOnly && len(r.Changes) == 0:
-		fmt.Fprintln(o.Out, "The data is kept already: the reclaim policy is Retain.")
+		fmt.Fprintln(o.Out, "Nothing to do: the reclaim policy is Retain already.")
 		return nil
 	case o.dryRun == "client":
 		fmt.Fprintf(o.Out, "Approve exactly this: --confirm=%s\n", digest)
@@ -174,14 +174,27 @@ func (o *reviveOptions) revive(ctx context.Context, r *change.Revival) error {
 		return err
 	}
 	defer release()
-	return errors.Join(o.takeAllBack(ctx, o.lookBack(ctx, recorded, recorded.Lost(), undoWhat{})), o.bound(ctx, r))
+	u := o.lookBack(ctx, recorded, recorded.Lost(), undoWhat{})
+	if _, _, err := o.journaling.show(u, true); err != nil {
+		return err
+	}
+	if err := cmp.Or(o.takeAllBack(ctx, u), o.bound(ctx, r)); err != nil {
+		return err
+	}
+	var numbers []int // what a deleted volume leaves to be taken back is over
+	for i := range recorded.Changes {
+		numbers = append(numbers, recorded.Changes[i].Number)
+	}
+	return recorded.MarkTakenBack(time.Now(), numbers...)
 }
 
 // bound waits until claims are bound to their volumes again.
 func (o *reviveOptions) bound(ctx context.Context, r *change.Revival) error {
 	w := o.writer(nil)
 	for n, id := range r.Objects {
+		volume := evidence.Nested(r.Kept[n], "spec", "volumeName")
 		if id.Resource.Resource == evidence.Volumes.Resource {
+			volume = id.Name
 			claim := func(field string) string { return evidence.Nested(r.Kept[n], "spec", "claimRef", field) }
 			if id = evidence.Identity(evidence.Claims, claim("namespace"), claim("name")); id.Name == "" {
 				continue
@@ -189,12 +202,13 @@ func (o *reviveOptions) bound(ctx context.Context, r *change.Revival) error {
 		}
 		for end := time.Now().Add(bindingTakes); ; wait(ctx, time.Second) {
 			now, err := w.Read(ctx, id)
-			if err == nil && evidence.Nested(now, "status", "phase") == "Bound" {
-				fmt.Fprintln(o.Out, render.Bound(id, evidence.Nested(now, "spec", "volumeName")))
+			if err == nil && evidence.Nested(now, "status", "phase") == "Bound" && evidence.Nested(now, "spec", "volumeName") == volume {
+				fmt.Fprintln(o.Out, render.Bound(id, volume))
 				break
 			}
 			if err != nil || ctx.Err() != nil || time.Now().After(end) {
-				return fmt.Errorf("%s is not bound to its volume: %w", id, cmp.Or(err, ctx.Err(), errRemaining))
+				fmt.Fprintln(o.Out, render.Unbound(id, volume, err))
+				return cmp.Or(ctx.Err(), errRemaining)
 			}
 		}
 	}

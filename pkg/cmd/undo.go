@@ -204,7 +204,9 @@ func (j *journaling) lookBack(ctx context.Context, r *change.Recorded, lost []re
 		u.reversals = slices.DeleteFunc(r.Undo(ctx, &w, u.lost), func(v change.Reversal) bool { return o.temporary && !v.Entry.Temporary })
 		for i := range u.reversals { // a claim that is recreated uses its volume again
 			v := &u.reversals[i]
-			v.Later = v.Obstacle == change.Destroys && u.plan.Writes() > 0
+			if v.Later = v.Obstacle == change.Destroys && u.plan.Writes() > 0; u.plan.Left() {
+				v.Withhold()
+			}
 		}
 	}
 	return u
@@ -331,10 +333,14 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 	failed := u.plan.Left()
 	if u.plan.Writes() > 0 {
 		ids, all := w.Restore(ctx, u.Dir, u.plan, func(made change.Record) { fmt.Fprintln(j.g.Out, render.Undone(&made)) })
-		if failed = failed || !all; !all && len(u.reversals) > 0 { // a workload would make what is missing, empty
-			u.reversals = nil
-			fmt.Fprintln(j.g.Out, "NOT done: the other changes are not taken back before all is recreated")
+		for i := range u.reversals {
+			if v := &u.reversals[i]; !all && v.Possible() {
+				if v.Withhold(); !v.Possible() {
+					fmt.Fprintln(j.g.Out, render.Undone(&change.Record{Change: change.Change{Op: *v.Entry.Op}, Status: change.NotTakenBack, Err: errors.New(change.Words(v.Obstacle))}))
+				}
+			}
 		}
+		failed = failed || !all
 		if err := u.MarkTakenBack(time.Now(), u.Restored(u.lost, ids)...); err != nil {
 			return errors.Join(fmt.Errorf("writing the journal: %w", err), journal.Close())
 		}

@@ -276,6 +276,13 @@ func (o *Op) Reaches() bool {
 	return true
 }
 
+// Retains reports whether a patch keeps what is stored.
+func (o *Op) Retains() bool {
+	return slices.ContainsFunc(o.Patch, func(s Step) bool {
+		return s.Op == "replace" && s.Value == "Retain" && (s.Path == ReclaimPolicy || s.Path == DeletionPolicy)
+	})
+}
+
 // EndsPods reports whether a change ends pods besides its object, with what they own: those on a node, or those of a workload.
 func (o *Op) EndsPods() bool {
 	return o.Verb == Taint || o.Verb == Restart || o.Verb == Scale && o.Replicas.Wanted < o.Replicas.Current

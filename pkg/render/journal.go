@@ -110,6 +110,15 @@ func Bound(claim graph.Identity, volume string) string {
 	return printable("bound: " + objectName(claim) + " to " + objectName(evidence.Identity(evidence.Volumes, "", volume)))
 }
 
+// Unbound says that a claim has not its volume.
+func Unbound(claim graph.Identity, volume string, err error) string {
+	text := "NOT bound: " + objectName(claim) + " to " + objectName(evidence.Identity(evidence.Volumes, "", volume))
+	if err != nil {
+		text += ": " + message(err)
+	}
+	return printable(text)
+}
+
 // mostRestored is how many objects of a restoration are named each way.
 const mostRestored = 50
 
