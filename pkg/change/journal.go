@@ -18,6 +18,7 @@ import (
 
 	"filippo.io/age"
 	"github.com/gofrs/flock"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -114,7 +115,7 @@ type Journal struct {
 	file   *os.File
 	lock   *flock.Flock
 	closed bool
-	keeps  bool // what a run lets go
+	keeps  bool  // what a run lets go
 	size   int64 // of the whole lines
 	number int
 	files  int
@@ -225,7 +226,11 @@ func (j *Journal) step(s *gc.Step) (answered func(error) error, _ error) {
 		return nil, &JournalError{err}
 	}
 	return func(answer error) error {
-		if err := finish(StatusOf(answer), ""); err != nil {
+		status := StatusOf(answer)
+		if apierrors.IsNotFound(answer) || apierrors.IsConflict(answer) { // others were faster
+			status = Skipped
+		}
+		if err := finish(status, ""); err != nil {
 			return &JournalError{err}
 		}
 		return nil

@@ -50,22 +50,22 @@ func (r *Recorded) Lost() []restore.Saved {
 		}
 	}
 	add := func(id graph.Identity, k *Kept, stayed bool) {
-		saved := restore.Saved{Object: id, Stayed: stayed}
+		saved := restore.Saved{Object: id, Stayed: stayed, Going: k != nil && k.Going}
 		if e := sent[id.UID]; e != nil { // and its manifest is of the version that was deleted
-			saved.Stayed = !e.Status.stands()
+			saved.Stayed = e.Status == Refused // others may have been faster otherwise
 			if e.Before != nil {
 				k = e.Before
 			}
 		}
 		if k != nil {
-			kept, saved.Partial, saved.Going = true, k.Partial, k.Going
+			kept, saved.Partial = true, k.Partial
 			saved.Manifest, saved.Err = r.Manifest(k)
 		}
 		all = append(all, saved)
 	}
 	for i := range r.Planned {
 		result := r.Planned[i].Result
-		add(r.Planned[i].Object, r.Planned[i].Kept, result == gc.Orphaned || result == gc.OwnerReferenceRemoved || result == gc.Remaining)
+		add(r.Planned[i].Object, r.Planned[i].Kept, result == gc.Orphaned || result == gc.OwnerReferenceRemoved)
 	}
 	for i := range r.Changes {
 		if e := &r.Changes[i]; e.Op.Verb == remedy.Delete && e.Op.Save && e.Before != nil && !e.Temporary && e.Status.stands() {

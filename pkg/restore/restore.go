@@ -242,7 +242,7 @@ func (p *planner) settle(i *Item) {
 		i.refuse(Going, graph.Identity{}, nil)
 	case now != nil && (now.GetUID() == i.Object.UID || now.GetUID() == i.Made && i.Manifest != nil):
 		p.stays(i)
-	case i.Going:
+	case i.Going && (i.Manifest == nil || !p.leaves(i)):
 		i.refuse(WasGoing, graph.Identity{}, nil)
 	case now == nil && i.Stayed:
 		i.refuse(NotDeleted, graph.Identity{}, nil)
