@@ -53,12 +53,16 @@ func (r *Recorded) Lost() []restore.Saved {
 		saved := restore.Saved{Object: id, Stayed: stayed, Going: k != nil && k.Going}
 		if e := sent[id.UID]; e != nil { // and its manifest is of the version that was deleted
 			saved.Stayed = e.Status == Refused // others may have been faster otherwise
-			if e.Before != nil {
+			if e.Before != nil && k != nil {
+				saved.Manifest, saved.Err = r.again(k, e.Before)
+			} else if e.Before != nil {
 				k = e.Before
 			}
 		}
 		if k != nil {
 			kept, saved.Partial = true, k.Partial
+		}
+		if k != nil && saved.Manifest == nil && saved.Err == nil {
 			saved.Manifest, saved.Err = r.Manifest(k)
 		}
 		all = append(all, saved)
@@ -74,6 +78,36 @@ func (r *Recorded) Lost() []restore.Saved {
 	}
 	if !kept {
 		return nil
+	}
+	return append(all, r.loosened(all)...)
+}
+
+// again is an object as it was deleted, with the owners and finalizers that it had before others went, which the garbage collector might have removed.
+func (r *Recorded) again(first, last *Kept) (*unstructured.Unstructured, error) {
+	before, err := r.Manifest(first)
+	if err != nil {
+		return nil, err
+	}
+	o, err := r.Manifest(last)
+	if err != nil {
+		return nil, err
+	}
+	o.SetOwnerReferences(before.GetOwnerReferences())
+	o.SetFinalizers(before.GetFinalizers())
+	return o, nil
+}
+
+// loosened are objects that nobody foresaw to lose references to owners, and that have lost them: those references are all that is known of them.
+func (r *Recorded) loosened(lost []restore.Saved) (all []restore.Saved) {
+	for i := range r.Changes {
+		e := &r.Changes[i]
+		known := func(s restore.Saved) bool { return s.Object.UID == e.Op.Object.UID }
+		if e.Metadata == nil || !e.Status.stands() || slices.ContainsFunc(lost, known) || slices.ContainsFunc(all, known) {
+			continue
+		}
+		manifest := &unstructured.Unstructured{Object: map[string]any{}}
+		manifest.SetOwnerReferences(e.Metadata.OwnerReferences)
+		all = append(all, restore.Saved{Object: e.Op.Object, Manifest: manifest, Stayed: true})
 	}
 	return all
 }

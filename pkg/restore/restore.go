@@ -244,7 +244,7 @@ func (p *planner) settle(i *Item) {
 		p.stays(i)
 	case i.Going && (i.Manifest == nil || !p.leaves(i)):
 		i.refuse(WasGoing, graph.Identity{}, nil)
-	case now == nil && i.Stayed:
+	case i.Stayed && (now == nil || i.Manifest == nil || i.Manifest.GetKind() == ""):
 		i.refuse(NotDeleted, graph.Identity{}, nil)
 	case i.Manifest == nil:
 		i.refuse(NotKept, graph.Identity{}, nil)
