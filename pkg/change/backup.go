@@ -107,7 +107,7 @@ type place struct {
 func (j *Journal) backup(ctx context.Context, objects []graph.Identity, whole WholeReader) (map[types.UID]*Kept, error) {
 	places, order := map[place]map[types.UID]graph.Identity{}, []place{}
 	for _, id := range objects {
-		at := place{id.Resource.GroupVersionResource, id.Namespace}
+		at := placeOf(id)
 		if places[at] == nil {
 			places[at], order = map[types.UID]graph.Identity{}, append(order, at)
 		}

@@ -120,9 +120,8 @@ type Journal struct {
 	number int
 	files  int
 	kept   map[keptVersion]Kept
-	// whole reads objects again that have changed since they were kept; nil where none are. versions are those that were kept.
-	whole    WholeReader
-	versions map[types.UID]string
+	// whole reads objects again that have changed since they were kept; nil where none are.
+	whole WholeReader
 	// numbers are those of the changes, by their keys.
 	numbers map[string][]int
 }
@@ -153,7 +152,7 @@ func NewJournal(base string, header Header) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{Dir: dir, file: file, lock: lock, kept: map[keptVersion]Kept{}, versions: map[types.UID]string{}, numbers: map[string][]int{}}
+	j := &Journal{Dir: dir, file: file, lock: lock, kept: map[keptVersion]Kept{}, numbers: map[string][]int{}}
 	if err := errors.Join(j.append(header, true), syncDir(dir), syncDir(base)); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -239,19 +238,24 @@ func (j *Journal) step(s *gc.Step) (answered func(error) error, _ error) {
 
 // again reads an object that is about to be deleted, where it has changed since it was kept.
 func (j *Journal) again(s *gc.Step) (*unstructured.Unstructured, error) {
-	j.mu.Lock()
-	version := j.versions[s.Object.UID]
-	j.mu.Unlock()
-	if j.whole == nil || s.Action != gc.ActionDelete || version == s.Object.ResourceVersion {
+	if j.whole == nil || s.Action != gc.ActionDelete || j.has(s.Object.UID, s.Object.ResourceVersion) {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), sending)
 	defer cancel()
 	o, err := j.whole.Read(ctx, s.Object.Identity())
-	if IsGone(s.Object.Identity(), o, err) || err == nil && o.GetResourceVersion() == version {
+	if IsGone(s.Object.Identity(), o, err) || err == nil && j.has(o.GetUID(), o.GetResourceVersion()) {
 		return nil, nil
 	}
 	return o, err
+}
+
+// has reports whether an object is kept as it was in a version.
+func (j *Journal) has(uid types.UID, version string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, is := j.kept[keptVersion{uid, version}]
+	return is
 }
 
 func (j *Journal) beginStep(op *remedy.Op, before *graph.Object, again *unstructured.Unstructured) (finish func(Status, types.UID) error, _ error) {
@@ -376,7 +380,7 @@ func (j *Journal) keep(object *unstructured.Unstructured, durable bool) (Kept, e
 	if err := errors.Join(err, out.Close()); err != nil {
 		return Kept{}, err
 	}
-	j.kept[version], j.versions[version.uid] = kept, version.version
+	j.kept[version] = kept
 	return kept, nil
 }
 

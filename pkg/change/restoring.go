@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -99,12 +100,16 @@ func (r *Recorded) again(first, last *Kept) (*unstructured.Unstructured, error) 
 
 // loosened are objects that nobody foresaw to lose references to owners, and that have lost them: those references are all that is known of them.
 func (r *Recorded) loosened(lost []restore.Saved) (all []restore.Saved) {
+	known := sets.New[types.UID]()
+	for i := range lost {
+		known.Insert(lost[i].Object.UID)
+	}
 	for i := range r.Changes {
 		e := &r.Changes[i]
-		known := func(s restore.Saved) bool { return s.Object.UID == e.Op.Object.UID }
-		if e.Metadata == nil || !e.Status.stands() || slices.ContainsFunc(lost, known) || slices.ContainsFunc(all, known) {
+		if e.Metadata == nil || !e.Status.stands() || known.Has(e.Op.Object.UID) {
 			continue
 		}
+		known.Insert(e.Op.Object.UID)
 		manifest := &unstructured.Unstructured{Object: map[string]any{}}
 		manifest.SetOwnerReferences(e.Metadata.OwnerReferences)
 		all = append(all, restore.Saved{Object: e.Op.Object, Manifest: manifest, Stayed: true})
@@ -118,22 +123,19 @@ func Made(lost []restore.Saved, undos []*Recorded) {
 	for _, r := range undos {
 		for i := range r.Changes {
 			if e := &r.Changes[i]; e.Op.Verb == remedy.Restore && e.Status.stands() {
-				id := e.Op.Object
-				id.UID = ""
-				made[id] = e.Op.Object.UID
+				made[e.Op.Object.Unidentified()] = e.Op.Object.UID
 			}
 		}
 	}
 	for i := range lost {
-		id := lost[i].Object
-		id.UID = ""
-		lost[i].Made = made[id]
+		lost[i].Made = made[lost[i].Object.Unidentified()]
 	}
 }
 
 // Restoration finds out how what a run has deleted is made again, which began then.
 func (w *Writer) Restoration(ctx context.Context, began time.Time, lost []restore.Saved, wanted func(graph.Identity) bool) *restore.Plan {
 	there := &there{ctx: ctx, began: began, Writer: w, many: map[place]int{}, lists: map[place]map[string]*unstructured.Unstructured{}}
+	there.volumes = sync.OnceValues(func() ([]unstructured.Unstructured, error) { return w.List(ctx, evidence.Volumes, "") })
 	for i := range lost {
 		there.many[placeOf(lost[i].Object)]++
 	}
@@ -149,6 +151,8 @@ type there struct {
 	began time.Time
 	many  map[place]int
 	lists map[place]map[string]*unstructured.Unstructured
+	// volumes are all of them, read once.
+	volumes func() ([]unstructured.Unstructured, error)
 }
 
 // Find implements restore.Cluster.
@@ -177,9 +181,7 @@ func (t *there) Resource(kind schema.GroupVersionKind) (graph.Resource, error) {
 }
 
 // Volumes implements restore.Cluster.
-func (t *there) Volumes() ([]unstructured.Unstructured, error) {
-	return t.List(t.ctx, evidence.Volumes, "")
-}
+func (t *there) Volumes() ([]unstructured.Unstructured, error) { return t.volumes() }
 
 // Began implements restore.Cluster.
 func (t *there) Began() time.Time { return t.began }
@@ -452,13 +454,12 @@ func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *uns
 // restoredBy returns, of a change that a restoration takes back, the UID of the lost object: that of the change, or one of its name, for which a controller
 // had made another.
 func restoredBy(lost []restore.Saved) func(*Entry) (types.UID, bool) {
-	named := func(id graph.Identity) graph.Identity { id.UID = ""; return id }
 	uids := map[graph.Identity]types.UID{}
 	for i := range lost {
-		uids[named(lost[i].Object)] = lost[i].Object.UID
+		uids[lost[i].Object.Unidentified()] = lost[i].Object.UID
 	}
 	return func(e *Entry) (types.UID, bool) {
-		uid, is := uids[named(e.Op.Object)]
+		uid, is := uids[e.Op.Object.Unidentified()]
 		return uid, is && (e.Op.Verb == remedy.Delete || e.Metadata != nil)
 	}
 }

@@ -78,9 +78,9 @@ func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool) 
 }
 
 // add adds a change, once.
-func (r *Revival) add(op remedy.Op, why string, risk explain.Risk) {
+func (r *Revival) add(op remedy.Op, risk explain.Risk) {
 	if !slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Op.Key() == op.Key() }) {
-		r.Changes = append(r.Changes, Change{Op: op, Why: why, Risk: risk})
+		r.Changes = append(r.Changes, Change{Op: op, Why: reviving, Risk: risk})
 	}
 }
 
@@ -115,7 +115,7 @@ func (w *Writer) secure(ctx context.Context, r *Revival, id graph.Identity, o *u
 	}
 	op := remedy.RetainOf(id, policy) // as long as it is so: one that is released meanwhile might be destroyed already
 	op.Patch = slices.Insert(op.Patch, 1, remedy.Test("/status/phase", evidence.Nested(volume, "status", "phase")))
-	r.add(op, reviving, explain.Safe)
+	r.add(op, explain.Safe)
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (w *Writer) letGo(ctx context.Context, r *Revival, id graph.Identity, o *un
 		if err := unstructured.SetNestedField(kept.Object, string(corev1.PersistentVolumeReclaimRetain), "spec", "persistentVolumeReclaimPolicy"); err != nil {
 			return err
 		}
-		r.add(remedy.PatchOf(id, remedy.Test(remedy.ReclaimPolicy, string(corev1.PersistentVolumeReclaimRetain)), remedy.Remove("/metadata/finalizers")), reviving, explain.Disruptive)
+		r.add(remedy.PatchOf(id, remedy.Test(remedy.ReclaimPolicy, string(corev1.PersistentVolumeReclaimRetain)), remedy.Remove("/metadata/finalizers")), explain.Disruptive)
 		return nil
 	}
 	pods, err := w.List(ctx, evidence.Pods, id.Namespace)
@@ -164,7 +164,7 @@ func (w *Writer) letGo(ctx context.Context, r *Revival, id graph.Identity, o *un
 
 // mounts reports whether a pod that has not ended uses a claim.
 func mounts(pod *unstructured.Unstructured, claim string) bool {
-	if phase := evidence.Nested(pod, "status", "phase"); phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed) {
+	if evidence.PodEnded(pod) {
 		return false
 	}
 	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
@@ -210,7 +210,7 @@ func (w *Writer) stop(ctx context.Context, r *Revival, pod *unstructured.Unstruc
 		return err
 	}
 	if replicas > 0 {
-		r.add(remedy.ScaleOf(graph.Identity{Resource: resource, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: workload.GetUID()}, remedy.Replicas{Current: replicas}), reviving, explain.Disruptive)
+		r.add(remedy.ScaleOf(graph.Identity{Resource: resource, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: workload.GetUID()}, remedy.Replicas{Current: replicas}), explain.Disruptive)
 	}
 	return nil
 }

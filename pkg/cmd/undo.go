@@ -287,7 +287,7 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 	if err := j.agrees(ctx, c, u.digest(), fmt.Sprintf("Take this back (%s) in %s? (y/N): ", counted(changes, "change"), j.g.where)); err != nil {
 		return err
 	}
-	if again := j.lookBack(ctx, r, lost, o); len(u.lost) > 0 && again.digest() != u.digest() {
+	if len(lost) > 0 && j.lookBack(ctx, r, lost, o).digest() != u.digest() {
 		return hintedError{errors.New("what can be taken back has changed since the question; nothing was changed"), "run it again, and look at what it shows"}
 	}
 	return j.takeAllBack(ctx, u)
@@ -336,7 +336,7 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 		for i := range u.reversals {
 			if v := &u.reversals[i]; !all && v.Possible() {
 				if v.Withhold(); !v.Possible() {
-					fmt.Fprintln(j.g.Out, render.Undone(&change.Record{Change: change.Change{Op: *v.Entry.Op}, Status: change.NotTakenBack, Err: errors.New(change.Words(v.Obstacle))}))
+					fmt.Fprintln(j.g.Out, render.Kept(v))
 				}
 			}
 		}
@@ -354,7 +354,7 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 		case ctx.Err() != nil:
 			return errors.Join(ctx.Err(), journal.Close())
 		case v.Later && !j.comes(ctx, &w, u, v):
-			fmt.Fprintln(j.g.Out, render.Undone(&change.Record{Change: change.Change{Op: *v.Entry.Op}, Status: change.NotTakenBack, Err: errors.New(change.Words(v.Obstacle))}))
+			fmt.Fprintln(j.g.Out, render.Kept(v))
 			failed = true
 			continue
 		case v.Ends():

@@ -58,8 +58,7 @@ func (l *looker) detached() (all []Break) {
 		pods, _ := l.now.evidence.List(evidence.Pods, evidence.Nested(volume, "spec", "claimRef", "namespace"))
 		var users []graph.Identity
 		for i := range pods {
-			phase := evidence.Nested(&pods[i], "status", "phase")
-			runs := evidence.Nested(&pods[i], "spec", "nodeName") == node && phase != "Succeeded" && phase != "Failed" && !l.going[pods[i].GetUID()]
+			runs := evidence.Nested(&pods[i], "spec", "nodeName") == node && !evidence.PodEnded(&pods[i]) && !l.going[pods[i].GetUID()]
 			if runs && slices.Contains(evidence.ClaimNames(&pods[i]), claim) {
 				users = append(users, evidence.IdentityOf(evidence.Pods, "Pod", &pods[i]))
 			}

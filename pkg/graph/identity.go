@@ -69,6 +69,12 @@ type Identity struct {
 	UID       types.UID
 }
 
+// Unidentified is the place of an object, whichever is there.
+func (i Identity) Unidentified() Identity {
+	i.UID = ""
+	return i
+}
+
 // Compare orders identities by kind, group, namespace, name, UID and version:
 // the order of every list that the project prints.
 func (i Identity) Compare(j Identity) int {

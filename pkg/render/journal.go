@@ -151,6 +151,11 @@ func Undone(r *change.Record) string {
 	return printable("done: " + text)
 }
 
+// Kept says why a change that was to be taken back is not.
+func Kept(v *change.Reversal) string {
+	return printable("NOT done: " + changeText(v.Entry.Op) + ": " + change.Words(v.Obstacle))
+}
+
 // TakenBack says what became of a temporary change that was to be taken back. kubectl begins the command that does it by hand.
 func TakenBack(r *change.Record, kubectl string) string {
 	return printable(takenBack(r.Change.Op, r.Status, r.Back, r.Err, kubectl))

@@ -4,13 +4,11 @@ package restore
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -50,10 +48,7 @@ func (p *planner) emptied(i *Item, asked bool) {
 	if i.Do != Make && i.Do != Await {
 		return
 	}
-	for _, c := range p.items {
-		if kindOf(c.Object.Resource) != claim || c.Manifest == nil || text(c.Manifest, "spec", "volumeName") == "" {
-			continue
-		}
+	for _, c := range p.claims {
 		owned := slices.ContainsFunc(c.without, func(ref metav1.OwnerReference) bool { return ref.UID == i.Object.UID })
 		switch {
 		case !owned && !isClaimOf(c.Object, i) || c.Now != nil && c.Do != Refuse:
@@ -71,9 +66,6 @@ func (p *planner) emptied(i *Item, asked bool) {
 
 // retained refuses a StatefulSet that would make a claim for which there is a volume with data: nothing of the claim was kept.
 func (p *planner) retained(i *Item) {
-	if len(templates(i)) == 0 {
-		return
-	}
 	volumes, err := p.Volumes()
 	if err != nil {
 		i.refuse(Unread, graph.Identity{}, err)
@@ -81,42 +73,22 @@ func (p *planner) retained(i *Item) {
 	}
 	for n := range volumes {
 		v := &volumes[n]
-		c := graph.Identity{Namespace: text(v, "spec", "claimRef", "namespace"), Name: text(v, "spec", "claimRef", "name")}
-		c.Resource, err = p.Resource(schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"})
+		c := evidence.Identity(evidence.Claims, evidence.Nested(v, "spec", "claimRef", "namespace"), evidence.Nested(v, "spec", "claimRef", "name"))
 		known := slices.ContainsFunc(i.Requires, func(r *Item) bool { return r.Object.Name == c.Name })
-		if err != nil || known || !isClaimOf(c, i) {
+		if known || !isClaimOf(c, i) {
 			continue
 		}
 		if now, err := p.Find(c); err != nil || now == nil || now.GetDeletionTimestamp() != nil {
-			id := graph.Identity{Name: v.GetName(), UID: v.GetUID()}
-			id.Resource, _ = p.Resource(schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"})
-			i.refuse(StartsEmpty, id, err)
+			i.refuse(StartsEmpty, evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), err)
 			return
 		}
 	}
 }
 
-// templates are the names of the claims that a StatefulSet makes for each pod.
-func templates(set *Item) (names []string) {
-	if kindOf(set.Object.Resource) != statefulSet || set.Manifest == nil {
-		return nil
-	}
-	all, _, _ := unstructured.NestedSlice(set.Manifest.Object, "spec", "volumeClaimTemplates")
-	for _, t := range all {
-		template, _ := t.(map[string]any)
-		name, _, _ := unstructured.NestedString(template, "metadata", "name")
-		names = append(names, name)
-	}
-	return names
-}
-
-// isClaimOf reports whether a claim is one that a StatefulSet makes (pkg/controller/statefulset/stateful_set_utils.go, getPersistentVolumeClaimName).
+// isClaimOf reports whether a claim is one that a StatefulSet makes.
 func isClaimOf(c graph.Identity, set *Item) bool {
-	return kindOf(c.Resource) == claim && c.Namespace == set.Object.Namespace && slices.ContainsFunc(templates(set), func(template string) bool {
-		ordinal, is := strings.CutPrefix(c.Name, template+"-"+set.Object.Name+"-")
-		_, err := strconv.ParseUint(ordinal, 10, 31)
-		return is && err == nil
-	})
+	return kindOf(c.Resource) == claim && kindOf(set.Object.Resource) == statefulSet && c.Namespace == set.Object.Namespace && set.Manifest != nil &&
+		evidence.ClaimOf(set.Manifest, c.Name)
 }
 
 // falls refuses what needs an owner that is refused by now. It reports whether something was.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -22,8 +24,8 @@ type stage int
 
 const (
 	homes     stage = iota + 1 // namespaces, definitions
-	cluster                    // what is in no namespace: classes, roles, volumes
-	content                    // what pods use: configuration, accounts, claims, Services
+	cluster                    // what is in no namespace, such as classes and volumes; accounts and roles
+	content                    // what pods use: configuration, claims, Services; bindings of roles
 	others                     // custom resources
 	workloads                  // what starts pods
 	limits                     // what might refuse or end the others, until its controller has counted them
@@ -34,8 +36,6 @@ var (
 	claim       = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 	volume      = schema.GroupKind{Kind: "PersistentVolume"}
 	statefulSet = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
-	service     = schema.GroupKind{Kind: "Service"}
-	account     = schema.GroupKind{Kind: "ServiceAccount"}
 )
 
 // kind is what is special about objects of a type.
@@ -56,12 +56,14 @@ var kinds = map[schema.GroupKind]kind{
 	// Its token is signed for the UID of its account (pkg/controller/serviceaccount/tokens_controller.go, secretUpdateNeeded).
 	{Kind: "Secret"}:         {stage: content, drop: [][]string{{"metadata", "annotations", corev1.ServiceAccountUIDKey}}},
 	{Kind: "ServiceAccount"}: {stage: cluster}, // a Secret with its token is deleted where it does not exist
-	service:                  {stage: content},
+	{Kind: "Service"}:        {stage: content},
 	// A claim that has been bound is lost if its volume names another UID (pkg/controller/volume/persistentvolume/pv_controller.go, syncBoundClaim).
 	claim: {stage: content, drop: [][]string{
 		{"metadata", "annotations", "pv.kubernetes.io/bind-completed"}, {"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}}},
-	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                {stage: content},
+	// A binding is accepted of who may not bind all roles only where its role exists (pkg/registry/rbac/rolebinding/policybased/storage.go).
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                {stage: cluster},
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         {stage: content},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:  {stage: content},
 	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:               {stage: content},
 	{Group: "apps", Kind: "ControllerRevision"}:                       {stage: workloads},
 	{Group: "apps", Kind: "Deployment"}:                               {stage: workloads},
@@ -105,7 +107,6 @@ func stageOf(r graph.Resource) stage {
 
 // unfit returns why an object must not be made again, empty for nothing.
 func (p *planner) unfit(i *Item) Reason {
-	field := func(path ...string) string { return text(i.Manifest, path...) }
 	switch id := i.Object.Resource; kindOf(id) {
 	case schema.GroupKind{Kind: "Secret"}:
 		if i.Partial && !isToken(i.Manifest) {
@@ -115,7 +116,7 @@ func (p *planner) unfit(i *Item) Reason {
 			return NoAccount
 		}
 	case schema.GroupKind{Kind: "Pod"}:
-		if phase := field("status", "phase"); phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed) {
+		if evidence.PodEnded(i.Manifest) {
 			return Finished
 		}
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
@@ -123,7 +124,7 @@ func (p *planner) unfit(i *Item) Reason {
 			return Finished
 		}
 	case volume:
-		if field("spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
+		if evidence.Nested(i.Manifest, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
 			return Reclaimed
 		}
 	default:
@@ -138,39 +139,26 @@ func (p *planner) unfit(i *Item) Reason {
 	return ""
 }
 
-func text(o *unstructured.Unstructured, path ...string) string {
-	value, _, _ := unstructured.NestedString(o.Object, path...)
-	return value
-}
-
 // isToken reports whether a Secret has the token of a ServiceAccount, which is made for it.
 func isToken(secret *unstructured.Unstructured) bool {
-	return text(secret, "type") == string(corev1.SecretTypeServiceAccountToken)
+	return evidence.Nested(secret, "type") == string(corev1.SecretTypeServiceAccountToken)
 }
 
 // hasAccount reports whether the account of a token is there, or is made.
 func (p *planner) hasAccount(i *Item) bool {
-	name := i.Manifest.GetAnnotations()[corev1.ServiceAccountNameKey]
-	for _, other := range p.items {
-		if kindOf(other.Object.Resource) == account && other.Object.Namespace == i.Object.Namespace && other.Object.Name == name {
-			p.settle(other)
-			return other.There() || other.Now != nil
-		}
+	id := evidence.Identity(evidence.ServiceAccounts, i.Object.Namespace, i.Manifest.GetAnnotations()[corev1.ServiceAccountNameKey])
+	if account := p.named[id]; account != nil {
+		p.settle(account)
+		return account.There() || account.Now != nil
 	}
-	resource, err := p.Resource(schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"})
-	if err != nil {
-		return false
-	}
-	now, err := p.Find(graph.Identity{Resource: resource, Namespace: i.Object.Namespace, Name: name})
+	now, err := p.Find(id)
 	return err == nil && now != nil
 }
 
 // finished reports whether a Job has ended.
 func finished(job *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(c any) bool {
-		m, _ := c.(map[string]any)
-		return (m["type"] == "Complete" || m["type"] == "Failed") && m["status"] == "True"
+	return slices.ContainsFunc(evidence.Conditions(job), func(c evidence.Condition) bool {
+		return (c.Type == string(batchv1.JobComplete) || c.Type == string(batchv1.JobFailed)) && c.Status == "True"
 	})
 }
 
@@ -181,11 +169,9 @@ func (p *planner) leaves(i *Item) bool {
 		return true
 	}
 	if of == (schema.GroupKind{Kind: "Endpoints"}) {
-		for _, other := range p.items {
-			if kindOf(other.Object.Resource) == service && other.Object.Namespace == i.Object.Namespace && other.Object.Name == i.Object.Name && other.Manifest != nil {
-				selector, _, _ := unstructured.NestedMap(other.Manifest.Object, "spec", "selector")
-				return len(selector) > 0
-			}
+		if service := p.named[evidence.Identity(evidence.Services, i.Object.Namespace, i.Object.Name)]; service != nil && service.Manifest != nil {
+			selector, _, _ := unstructured.NestedMap(service.Manifest.Object, "spec", "selector")
+			return len(selector) > 0
 		}
 	}
 	ref := metav1.GetControllerOf(i.Manifest)
@@ -198,26 +184,19 @@ func (p *planner) leaves(i *Item) bool {
 
 // claim is one that is to be made again: bound to its volume, with what that holds, or not at all.
 func (p *planner) claim(i *Item) {
-	name := text(i.Manifest, "spec", "volumeName")
+	name := evidence.Nested(i.Manifest, "spec", "volumeName")
 	if name == "" {
 		return
 	}
-	id, err := p.Resource(schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"})
-	by := graph.Identity{Resource: id, Name: name}
-	if err != nil {
-		i.refuse(Unread, by, err)
-		return
-	}
-	for _, other := range p.items {
-		if kindOf(other.Object.Resource) == volume && other.Object.Name == name {
-			if p.settle(other); other.Do == Make {
-				i.needs(other)
-				return
-			}
-			if other.Do == Refuse && other.Reason != NotAsked {
-				i.refuse(DataGone, by, nil)
-				return
-			}
+	by := evidence.Identity(evidence.Volumes, "", name)
+	if other := p.named[by]; other != nil {
+		if p.settle(other); other.Do == Make {
+			i.needs(other)
+			return
+		}
+		if other.Do == Refuse && other.Reason != NotAsked {
+			i.refuse(DataGone, by, nil)
+			return
 		}
 	}
 	now, err := p.Find(by)
@@ -238,7 +217,7 @@ func (p *planner) claim(i *Item) {
 // rebind returns what lets a claim have the volume again that it had: one that is retained and names it, by the UID that it had, or, where an earlier undo has
 // taken that out, as it did before the deletion. Another volume of the name may be another disk.
 func (p *planner) rebind(i *Item, id graph.Identity, now *unstructured.Unstructured) (release []remedy.Op, usable bool) {
-	if now == nil || now.GetDeletionTimestamp() != nil || text(now, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
+	if now == nil || now.GetDeletionTimestamp() != nil || evidence.Nested(now, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
 		return nil, false
 	}
 	ref, _, _ := unstructured.NestedMap(now.Object, "spec", "claimRef")
@@ -260,7 +239,7 @@ func (p *planner) rebind(i *Item, id graph.Identity, now *unstructured.Unstructu
 
 // volume is one that is to be made again. It stays Released unless its claim is made again, too.
 func (p *planner) volume(i *Item) {
-	owner := p.items[types.UID(text(i.Manifest, "spec", "claimRef", "uid"))]
+	owner := p.items[types.UID(evidence.Nested(i.Manifest, "spec", "claimRef", "uid"))]
 	i.free = owner != nil && owner.Reason != NotAsked && (owner.Now == nil || owner.Now.GetUID() != owner.Object.UID)
 }
 

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -146,14 +146,16 @@ func (p *Plan) Tries() []remedy.Op {
 // planner has what the decisions about objects need of each other.
 type planner struct {
 	Cluster
-	items      map[types.UID]*Item
-	namespaces map[string]*Item
-	kinds      map[schema.GroupKind]*Item // definitions
+	items map[types.UID]*Item
+	named map[graph.Identity]*Item // without UIDs
+	// claims are those that were bound, and kinds are definitions.
+	claims []*Item
+	kinds  map[schema.GroupKind]*Item
 }
 
 // Of decides what is done about objects. wanted says which of them were asked for, nil is for all.
 func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
-	p := &planner{Cluster: c, items: map[types.UID]*Item{}, namespaces: map[string]*Item{}, kinds: map[schema.GroupKind]*Item{}}
+	p := &planner{Cluster: c, items: map[types.UID]*Item{}, named: map[graph.Identity]*Item{}, kinds: map[schema.GroupKind]*Item{}}
 	plan := &Plan{}
 	for _, s := range saved {
 		if p.items[s.Object.UID] != nil {
@@ -163,14 +165,13 @@ func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
 		if s.Manifest != nil {
 			i.owners = s.Manifest.GetOwnerReferences()
 		}
-		plan.Items, p.items[s.Object.UID] = append(plan.Items, i), i
+		plan.Items, p.items[s.Object.UID], p.named[s.Object.Unidentified()] = append(plan.Items, i), i, i
 		switch r := s.Object.Resource; {
-		case r.IsNamespace():
-			p.namespaces[s.Object.Name] = i
-		case r.IsCRD() && s.Manifest != nil:
-			group, _, _ := unstructured.NestedString(s.Manifest.Object, "spec", "group")
-			kind, _, _ := unstructured.NestedString(s.Manifest.Object, "spec", "names", "kind")
-			p.kinds[schema.GroupKind{Group: group, Kind: kind}] = i
+		case s.Manifest == nil:
+		case kindOf(r) == claim && evidence.Nested(s.Manifest, "spec", "volumeName") != "":
+			p.claims = append(p.claims, i)
+		case r.IsCRD():
+			p.kinds[schema.GroupKind{Group: evidence.Nested(s.Manifest, "spec", "group"), Kind: evidence.Nested(s.Manifest, "spec", "names", "kind")}] = i
 		}
 	}
 	p.leaveOut(plan.Items, wanted)
@@ -257,8 +258,7 @@ func (p *planner) settle(i *Item) {
 
 // find returns what has the name of an object. Of a type whose definition goes with it nothing has, as long as that is not there.
 func (p *planner) find(i *Item) (*unstructured.Unstructured, error) {
-	gvk := i.Object.Resource.GroupVersionKind()
-	if d := p.kinds[gvk.GroupKind()]; d != nil && i.Manifest != nil {
+	if d := p.kinds[kindOf(i.Object.Resource)]; d != nil && i.Manifest != nil {
 		if p.settle(d); d.Now == nil {
 			return nil, nil
 		}
@@ -402,7 +402,8 @@ func (p *planner) ownerless(i *Item) (leave bool, by graph.Identity, gone bool, 
 
 // homeless returns why there is no place for an object: its namespace, or the definition of its type.
 func (p *planner) homeless(i *Item) (by graph.Identity, why Reason, _ error) {
-	for _, home := range []*Item{p.namespaces[i.Object.Namespace], p.kinds[i.Object.Resource.GroupVersionKind().GroupKind()]} {
+	namespace := evidence.Identity(evidence.Namespaces, "", i.Object.Namespace)
+	for _, home := range []*Item{p.named[namespace], p.kinds[kindOf(i.Object.Resource)]} {
 		if home == nil {
 			continue
 		}
@@ -411,19 +412,14 @@ func (p *planner) homeless(i *Item) (by graph.Identity, why Reason, _ error) {
 		}
 		i.needs(home)
 	}
-	if i.Object.Namespace == "" || p.namespaces[i.Object.Namespace] != nil {
+	if namespace.Name == "" || p.named[namespace] != nil {
 		return graph.Identity{}, "", nil
 	}
-	resource, err := p.Resource(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err != nil {
-		return graph.Identity{}, Unread, err
-	}
-	id := graph.Identity{Resource: resource, Name: i.Object.Namespace}
-	switch now, err := p.Find(id); {
+	switch now, err := p.Find(namespace); {
 	case err != nil:
-		return id, Unread, err
+		return namespace, Unread, err
 	case now == nil || now.GetDeletionTimestamp() != nil:
-		return id, Homeless, nil
+		return namespace, Homeless, nil
 	}
 	return graph.Identity{}, "", nil
 }

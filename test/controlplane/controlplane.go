@@ -262,6 +262,20 @@ func (c *ControlPlane) Kubectl(tb testing.TB, args ...string) string {
 	return c.kubectl(tb, nil, args)
 }
 
+// Established waits for CustomResourceDefinitions. kubectl wait fails for one that has no condition yet.
+func (c *ControlPlane) Established(tb testing.TB, crds ...string) {
+	tb.Helper()
+	const poll, patience = 100 * time.Millisecond, time.Minute
+	err := wait.PollUntilContextTimeout(tb.Context(), poll, patience, true, func(ctx context.Context) (bool, error) {
+		cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, "kubectl"), append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, crds...)...)
+		cmd.Env = c.Environ()
+		return cmd.Run() == nil, nil
+	})
+	if err != nil {
+		tb.Fatalf("waiting for %q to be established: %v", crds, err)
+	}
+}
+
 // Logged returns when the audit log has what was answered before: it sends a request, and waits for its line.
 func (c *ControlPlane) Logged(tb testing.TB) {
 	tb.Helper()

@@ -371,7 +371,7 @@ func openShop(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Fatal(err)
 	}
 	cp.Apply(t, read(t, "examples/shop.yaml"))
-	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/carts.shop.example.com", "--timeout=60s")
+	cp.Established(t, "crd/carts.shop.example.com")
 	if err := cp.Start("controller-manager"); err != nil {
 		t.Fatal(err)
 	}

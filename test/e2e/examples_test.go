@@ -97,7 +97,7 @@ func TestExamples(t *testing.T) {
 	cp := controlplane.Start(t, controlplane.Options{Controllers: "serviceaccount-controller"})
 	cp.Kubectl(t, "wait", "serviceaccount/default", "--for=create", "--timeout=60s") // pods need it
 	cp.Apply(t, exampleTypes)
-	cp.Kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	cp.Established(t, "crd", "--all")
 	cp.Apply(t, exampleObjects)
 	cp.Apply(t, exampleTools)
 	cp.Apply(t, record(t, "web", 1, exampleFiles["old/web.yaml"]))

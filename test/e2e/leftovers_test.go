@@ -347,7 +347,7 @@ func (l *leavings) deploy(released string) {
 		l.Fatal(err)
 	}
 	l.cp.Kubectl(l.T, "-n", "shop", "apply", "-f", l.file("record.yaml", record(l.T, "web", 1, string(text))))
-	l.cp.Kubectl(l.T, "wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s")
+	l.cp.Established(l.T, "crd/widgets.example.com")
 	l.cp.Kubectl(l.T, "apply", "-f", l.file("widget.yaml", widget))
 	l.cp.Kubectl(l.T, "-n", "shop", "rollout", "status", "deployment/web", "--timeout=120s")
 	l.cp.Kubectl(l.T, "-n", "shop", "rollout", "status", "statefulset/db", "--timeout=120s")
@@ -393,7 +393,7 @@ func TestPrepareAgain(t *testing.T) {
 	l := &leavings{t, cp, filepath.Join(t.TempDir(), "plan.json")}
 	example := func(name string) string { return filepath.Join("..", "..", "docs", "examples", name) }
 	cp.Kubectl(t, "apply", "-f", example("toy-operator.yaml"))
-	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/toys.foresight.test", "--timeout=60s")
+	cp.Established(t, "crd/toys.foresight.test")
 	cp.Kubectl(t, "rollout", "status", "-n", "toy-system", "deployment/toy-operator", "--timeout=60s")
 	cp.Kubectl(t, "apply", "-f", example("toys.yaml"), "-f", example("toy-release.yaml"))
 	cp.Kubectl(t, "patch", "-n", "toy-system", "toy/ball", "toy/kite", "--field-manager=toy-operator", "--type=merge", "-p", `{"metadata":{"finalizers":["foresight.test/cleanup"]}}`)

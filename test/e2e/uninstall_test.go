@@ -151,8 +151,8 @@ func TestUninstall(t *testing.T) {
 		"plural: widgets, singular: widget, kind: Widget", "plural: kustomizations, singular: kustomization, kind: Kustomization", "{type: object}", "{type: object, x-kubernetes-preserve-unknown-fields: true}").Replace(sealed)))
 	cp.Kubectl(t, "apply", "-f", file("argo.yaml", strings.NewReplacer("widgets.example.com", "applications.argoproj.io", "example.com", "argoproj.io", "name: v1,", "name: v1alpha1,",
 		"plural: widgets, singular: widget, kind: Widget", "plural: applications, singular: application, kind: Application", "{type: object}", "{type: object, x-kubernetes-preserve-unknown-fields: true}").Replace(sealed)))
-	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/applications.argoproj.io", "--timeout=60s")
-	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/kustomizations.kustomize.toolkit.fluxcd.io", "--timeout=60s")
+	cp.Established(t, "crd/applications.argoproj.io")
+	cp.Established(t, "crd/kustomizations.kustomize.toolkit.fluxcd.io")
 	cp.Kubectl(t, "-n", "shop", "apply", "-f", file("delivered.yaml", delivered))
 	snapshot := filepath.Join(dir, "shop.snapshot")
 	run := func(args string) (string, string, int) {

@@ -113,7 +113,7 @@ func unreadable(t *testing.T, args ...string) *controlplane.ControlPlane {
 	write("MDEyMzQ1Njc4OWFiY2RlZg==")
 	cp := controlplane.Start(t, controlplane.Options{Controllers: "all", APIServerArgs: append(args, "--encryption-provider-config="+config)})
 	cp.Apply(t, sealed)
-	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s")
+	cp.Established(t, "crd/widgets.example.com")
 	cp.Kubectl(t, "create", "namespace", "sealed")
 	cp.Kubectl(t, "create", "namespace", "other")
 	cp.Apply(t, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: sealed}\n")

@@ -107,6 +107,9 @@ func ordinal(set *unstructured.Unstructured, pod string) int64 {
 	return -1
 }
 
+// ClaimOf reports whether a name is that of a claim that a StatefulSet has made for one of its pods, of any ordinal.
+func ClaimOf(set *unstructured.Unstructured, claim string) bool { return ordinalOf(set, claim) >= 0 }
+
 // WantsClaim reports whether a name is that of a claim that a StatefulSet makes for one of its pods.
 func WantsClaim(set *unstructured.Unstructured, claim string) bool {
 	at := ordinalOf(set, claim)
