@@ -24,6 +24,22 @@ type naming struct {
 	at string
 	// without says what becomes of the users.
 	without string
+	// needs reports whether a user needs what it names; nil: each does.
+	needs func(named, user *unstructured.Unstructured) bool
+}
+
+// needsClass reports whether a claim or StatefulSet needs its StorageClass, or may. Volumes that nobody provisions are bound by its name alone
+// (pkg/controller/volume/persistentvolume/util.go, IsDelayBindingMode).
+func needsClass(class, user *unstructured.Unstructured) bool {
+	provisioner, _, _ := unstructured.NestedString(class.Object, "provisioner")
+	expands, _, _ := unstructured.NestedBool(class.Object, "allowVolumeExpansion")
+	return provisioner != "kubernetes.io/no-provisioner" && (expands || evidence.Nested(user, "spec", "volumeName") == "")
+}
+
+// needsDriver reports whether a volume needs its CSIDriver: without one it would have to be attached (pkg/volume/csi/csi_plugin.go, skipAttach).
+func needsDriver(driver, _ *unstructured.Unstructured) bool {
+	attaches, said, _ := unstructured.NestedBool(driver.Object, "spec", "attachRequired")
+	return said && !attaches
 }
 
 // workloads have templates of pods.
@@ -31,22 +47,22 @@ var workloads = []string{"deployments.apps", "statefulsets.apps", "daemonsets.ap
 
 // namings are those that are known.
 var namings = []naming{
-	{"ingressclasses.networking.k8s.io", []string{"ingresses.networking.k8s.io"}, "", ignoresIngress},
-	{"gatewayclasses.gateway.networking.k8s.io", []string{"gateways.gateway.networking.k8s.io"}, "", ignoresGateway},
-	{"storageclasses.storage.k8s.io", []string{"persistentvolumeclaims", "statefulsets.apps"}, "", provisionsNone},
-	{"csidrivers.storage.k8s.io", []string{"persistentvolumes"}, "spec.csi.driver", attachesNone},
-	{"deviceclasses.resource.k8s.io", []string{"resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"}, "", allocatesNone},
-	{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", []string{"flowschemas.flowcontrol.apiserver.k8s.io"}, "", ignoresSchema},
-	{"priorityclasses.scheduling.k8s.io", workloads, "", startsNone},
-	{"runtimeclasses.node.k8s.io", workloads, "", startsNone},
-	{"serviceaccounts", workloads, "", startsNone},
-	{"clustertrustbundles.certificates.k8s.io", workloads, "", startsNone},
-	{"secretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, "", refreshesNone},
-	{"clustersecretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, "", refreshesNone},
-	{"secretstores.external-secrets.io", []string{"pushsecrets.external-secrets.io"}, "", pushesNone},
-	{"clustersecretstores.external-secrets.io", []string{"pushsecrets.external-secrets.io"}, "", pushesNone},
-	{"issuers.cert-manager.io", []string{"certificates.cert-manager.io"}, "", renewsNone},
-	{"clusterissuers.cert-manager.io", []string{"certificates.cert-manager.io"}, "", renewsNone},
+	{"ingressclasses.networking.k8s.io", []string{"ingresses.networking.k8s.io"}, "", ignoresIngress, nil},
+	{"gatewayclasses.gateway.networking.k8s.io", []string{"gateways.gateway.networking.k8s.io"}, "", ignoresGateway, nil},
+	{"storageclasses.storage.k8s.io", []string{"persistentvolumeclaims", "statefulsets.apps"}, "", provisionsNone, needsClass},
+	{"csidrivers.storage.k8s.io", []string{"persistentvolumes"}, "spec.csi.driver", attachesNone, needsDriver},
+	{"deviceclasses.resource.k8s.io", []string{"resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"}, "", allocatesNone, nil},
+	{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", []string{"flowschemas.flowcontrol.apiserver.k8s.io"}, "", ignoresSchema, nil},
+	{"priorityclasses.scheduling.k8s.io", workloads, "", startsNone, nil},
+	{"runtimeclasses.node.k8s.io", workloads, "", startsNone, nil},
+	{"serviceaccounts", workloads, "", startsNone, nil},
+	{"clustertrustbundles.certificates.k8s.io", workloads, "", startsNone, nil},
+	{"secretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, "", refreshesNone, nil},
+	{"clustersecretstores.external-secrets.io", []string{"externalsecrets.external-secrets.io"}, "", refreshesNone, nil},
+	{"secretstores.external-secrets.io", []string{"pushsecrets.external-secrets.io"}, "", pushesNone, nil},
+	{"clustersecretstores.external-secrets.io", []string{"pushsecrets.external-secrets.io"}, "", pushesNone, nil},
+	{"issuers.cert-manager.io", []string{"certificates.cert-manager.io"}, "", renewsNone, nil},
+	{"clusterissuers.cert-manager.io", []string{"certificates.cert-manager.io"}, "", renewsNone, nil},
 }
 
 // isNamed reports whether others are known to name objects of a type.
@@ -82,6 +98,13 @@ func (l *looker) left(how *naming, user schema.GroupResource, of graph.Node) []g
 	var left []graph.Identity
 	var reader mention.Reader
 	target := mention.To(of.Identity())
+	var named *unstructured.Unstructured
+	if how.needs != nil {
+		var err error
+		if named, err = l.now.evidence.Whole(of); err != nil {
+			return nil // it is noted as unread
+		}
+	}
 	names := func(o *unstructured.Unstructured) bool {
 		for n := range reader.In(o) {
 			sure := target.Named(n)
@@ -97,7 +120,7 @@ func (l *looker) left(how *naming, user schema.GroupResource, of graph.Node) []g
 			return nil // it is noted as unread
 		}
 		for i := range items {
-			if names(&items[i]) {
+			if names(&items[i]) && (named == nil || how.needs(named, &items[i])) {
 				left = append(left, evidence.IdentityOf(n.Resource().GroupVersionResource, n.Resource().Kind, &items[i]))
 			}
 		}

@@ -199,7 +199,7 @@ const (
 	managerPowerless say.Word = "%s of kube-controller-manager loses its rights until a kube-apiserver starts: what waits for it hangs"
 	ignoresIngress   say.Word = "controllers ignore an Ingress whose class does not exist"
 	ignoresGateway   say.Word = "controllers ignore a Gateway whose class does not exist"
-	attachesNone     say.Word = "no volume of it can be attached, detached or deleted"
+	attachesNone     say.Word = "its volumes would have to be attached then, and pods that start wait for that (attachRequired: false)"
 	allocatesNone    say.Word = "a claim without devices gets none"
 	ignoresSchema    say.Word = "the API server ignores a FlowSchema whose level does not exist"
 	startsNone       say.Word = "their new pods do not start"

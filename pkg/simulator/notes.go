@@ -202,6 +202,10 @@ func (x *fates) controllerMakes(o *graph.Object) Maker {
 		return Maker{}
 	case owner == (schema.GroupKind{Kind: "Service"}):
 		return ofSelector
+	case owner.Kind == "DaemonSet" && o.Resource.IsPod() && x.view.node(x.view.snapshot.Facts.Pods[o.UID].NodeName) == NodeAbsent:
+		return Maker{}
+	case owner == (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) && o.Resource.IsPod():
+		return Maker{"recreated by its controller " + name + " unless that is scaled down", false}
 	case Replaces(owner, o.Resource.GroupVersionKind().GroupKind()):
 		return Maker{"recreated by its controller " + name, true}
 	case owner == (schema.GroupKind{Group: "apps", Kind: "Deployment"}) && x.isOld(o, controller.UID):

@@ -37,6 +37,8 @@ const (
 	// collectorRetrying is how long the garbage collector waits at most until it tries again what was refused to it: each time twice as long
 	// as before (k8s.io/client-go/util/workqueue, DefaultTypedControllerRateLimiter).
 	collectorRetrying = 1000 * time.Second
+	// working is how long what goes on counts as changing because somebody writes it.
+	working = 15 * time.Minute
 	// showing is how long the causes that are left are looked at again, although nothing was done about them.
 	showing = 5 * time.Second
 	// applying is how long the API server may take to go by a changed webhook configuration or policy.
@@ -125,6 +127,8 @@ type run struct {
 	unseen  error                        // why it is not known of others whether they exist
 	changed time.Time                    // when something last did
 	seen    string                       // what the last look saw
+	moved   time.Time                    // when that last changed
+	written string                       // versions of what goes on, then
 	waiting string                       // the objects of the last Event about waiting
 	shown   bool
 }
@@ -188,9 +192,12 @@ func (r *run) take(ctx context.Context, l *Look) *Plan {
 	p := choose(l, r.options, r.tried())
 	r.report.Last, r.report.Plan = l, p
 	left, namespaces, within := sets.New[types.UID](), sets.New[string](), 0
-	var seen strings.Builder
+	var seen, written strings.Builder
 	for i := range l.Report.Objects {
 		o := &l.Report.Objects[i]
+		if n, known := l.Graph.Node(o.Object.UID); known && o.Verdict == explain.Progressing {
+			written.WriteString(n.Object().ResourceVersion + " ")
+		}
 		if o.BeingDeleted() {
 			left.Insert(o.Object.UID)
 			r.objects[o.Object.UID] = o.Object
@@ -211,8 +218,11 @@ func (r *run) take(ctx context.Context, l *Look) *Plan {
 			within++
 		}
 	}
-	if seen := seen.String() + fmt.Sprint(within); seen != r.seen {
-		r.seen, r.changed = seen, r.Now()
+	switch seen, written := seen.String()+fmt.Sprint(within), written.String(); {
+	case seen != r.seen:
+		r.seen, r.written, r.changed, r.moved = seen, written, r.Now(), r.Now()
+	case written != r.written && r.Now().Sub(r.moved) < working:
+		r.written, r.changed = written, r.Now()
 	}
 	r.freedBy(ctx, l, left)
 	return p

@@ -286,7 +286,8 @@ func TestTemporary(t *testing.T) {
 }
 
 // A namespace whose content may be deleted again is waited for until its controller has tried, for up to a minute; what the garbage collector
-// was refused for as long as it had been, and for 17 minutes at most; any other object for half a minute.
+// was refused for as long as it had been, and for 17 minutes at most; what goes on and is written all the time for a quarter of an hour; any other object
+// for half a minute.
 func TestPatience(t *testing.T) {
 	namespaces := graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
 	for _, test := range []struct {
@@ -295,13 +296,17 @@ func TestPatience(t *testing.T) {
 		deleting      time.Duration
 		takes         time.Duration
 		patient, want bool
+		written       explain.Verdict
 	}{
-		{namespaces, "x/y", 0, time.Minute, false, true},
-		{identity("a").Resource, "x/y", time.Hour, time.Minute, false, false},
-		{identity("a").Resource, "x/y", 0, time.Minute, true, true},
-		{identity("a").Resource, "orphan", 5 * time.Minute, 5 * time.Minute, false, true},
-		{identity("a").Resource, "orphan", time.Minute, 3 * time.Minute, false, false},
-		{identity("a").Resource, "foregroundDeletion", 48 * time.Hour, 1000 * time.Second, false, true},
+		{namespaces, "x/y", 0, time.Minute, false, true, ""},
+		{identity("a").Resource, "x/y", time.Hour, time.Minute, false, false, ""},
+		{identity("a").Resource, "x/y", 0, time.Minute, true, true, ""},
+		{identity("a").Resource, "orphan", 5 * time.Minute, 5 * time.Minute, false, true, ""},
+		{identity("a").Resource, "orphan", time.Minute, 3 * time.Minute, false, false, ""},
+		{identity("a").Resource, "foregroundDeletion", 48 * time.Hour, 1000 * time.Second, false, true, ""},
+		{identity("a").Resource, "x/y", 0, 5 * time.Minute, false, true, explain.Progressing},
+		{identity("a").Resource, "x/y", 0, 5 * time.Minute, false, false, explain.Stuck},
+		{identity("a").Resource, "x/y", 0, 20 * time.Minute, false, false, explain.Progressing},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld("a=" + test.finalizer)
@@ -318,9 +323,15 @@ func TestPatience(t *testing.T) {
 				if !passed.IsZero() && time.Since(passed) > test.takes {
 					clear(w.objects)
 				}
+				if a := w.objects["a"]; a != nil && test.written != "" {
+					a.SetResourceVersion(fmt.Sprint(w.looks))
+				}
 				l, err := w.look(ctx)
 				for i := range l.Report.Objects {
 					l.Report.Objects[i].Object.Resource = test.kind
+					if test.written != "" && !passed.IsZero() {
+						l.Report.Objects[i].Verdict = test.written
+					}
 				}
 				for _, c := range l.Report.Causes {
 					if !passed.IsZero() {

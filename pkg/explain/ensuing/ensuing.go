@@ -319,8 +319,8 @@ func (f *Finder) ofJob(pod graph.Node, fresh []graph.Node) (others, expires []gr
 	return nil, nil, nil
 }
 
-// MayEnd reports whether a Job may fail when so many of its pods are deleted, and whether it is deleted itself because it may have finished then
-// (pkg/controller/job/job_controller.go, syncJob and finishJob).
+// MayEnd reports whether a Job may fail when so many of its pods are deleted, and whether it is deleted itself because it may have finished then: a pod
+// that ends well when it is told to has succeeded (pkg/controller/job/job_controller.go, syncJob and finishJob).
 func MayEnd(job *unstructured.Unstructured, gone int64) (fails, expires bool) {
 	_, expires, _ = unstructured.NestedInt64(job.Object, "spec", "ttlSecondsAfterFinished")
 	waits := false // for its last pods
@@ -336,14 +336,16 @@ func MayEnd(job *unstructured.Unstructured, gone int64) (fails, expires bool) {
 	limit, limited, _ := unstructured.NestedInt64(job.Object, "spec", "backoffLimit")
 	failed, _, _ := unstructured.NestedInt64(job.Object, "status", "failed")
 	succeeded, _, _ := unstructured.NestedInt64(job.Object, "status", "succeeded")
-	_, counts, _ := unstructured.NestedInt64(job.Object, "spec", "completions")
+	wanted, counts, _ := unstructured.NestedInt64(job.Object, "spec", "completions")
 	_, rules, _ := unstructured.NestedMap(job.Object, "spec", "podFailurePolicy")
 	_, indexes, _ := unstructured.NestedInt64(job.Object, "spec", "maxFailedIndexes")
+	_, perIndex, _ := unstructured.NestedInt64(job.Object, "spec", "backoffLimitPerIndex")
+	_, some, _ := unstructured.NestedMap(job.Object, "spec", "successPolicy")
 	if !limited {
 		limit = 6
 	}
 	fails = !waits && (failed+gone > limit || rules || indexes)
-	return fails, expires && (fails || waits || succeeded > 0 && !counts)
+	return fails, expires && (fails || waits || perIndex || some || !counts || succeeded+gone >= wanted)
 }
 
 // Jobs are those of Kubernetes.
