@@ -3,6 +3,7 @@
 package simulator
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,8 @@ import (
 
 // Due returns what the simulated controllers ask of the API server as the snapshot is, without what
 // follows: those of kube-controller-manager and kubelets, and not the garbage collector.
-// Who sends it, and asks again when the world has changed, stands for them.
+// Package deletiontest sends it, and asks again when the world has changed: the rules by which a preview
+// lets namespaces, pods and finalizers end are those by which they end there.
 func Due(snapshot *graph.Snapshot, o Options) []remedy.Op {
 	s, due := New(snapshot, o), &requests{}
 	s.pods.api, s.namespaces.api, s.finalizing.api = due, due, due
@@ -31,10 +33,8 @@ func OfControllerManager(_ *graph.Object, finalizer string) (Actor, say.Text) {
 	if _, known := conditions[finalizer]; known && !strings.HasPrefix(finalizer, "external-") {
 		return Acts, say.Text{}
 	}
-	for _, f := range unconditional {
-		if f == finalizer {
-			return Acts, say.Text{}
-		}
+	if slices.Contains(unconditional, finalizer) {
+		return Acts, say.Text{}
 	}
 	return Nobody, say.Text{}
 }
@@ -42,7 +42,11 @@ func OfControllerManager(_ *graph.Object, finalizer string) (Actor, say.Text) {
 // requests is an api that keeps what it is asked, and changes nothing.
 type requests struct{ ops []remedy.Op }
 
+// deleteAs leaves out what would change nothing: asked for again and again, it would have no end.
 func (r *requests) deleteAs(o graph.Object, options metav1.DeleteOptions) {
+	if o.BeingDeleted() && options.GracePeriodSeconds == nil && !slices.ContainsFunc(o.Finalizers, graph.IsCollectorFinalizer) {
+		return
+	}
 	r.ops = append(r.ops, remedy.DeleteOf(o.Identity(), options))
 }
 

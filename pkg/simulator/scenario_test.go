@@ -32,6 +32,7 @@ import (
 //	events: changed Pod/shop/p                     what happened so far
 //	wait: +5s removed Pod/shop/p                   what the actors do next, and when
 //	rest: +5s ...; +10s ...                        ... until nothing happens any more
+//	due: delete Pod/shop/p ...                     what the actors ask for as it was first (Due)
 //	state Pod/shop/p: Terminating at +30s grace 30 [x]
 //	    waits Kubelet n1: node n1 does not report
 //
@@ -91,6 +92,7 @@ var actions = map[string]func(p *player, args []string) string{
 	"wait":   (*player).wait,
 	"rest":   (*player).rest,
 	"state":  (*player).state,
+	"due":    (*player).due,
 }
 
 // result is how a request ended.
@@ -231,6 +233,29 @@ func (p *player) rest([]string) string {
 		}
 		steps = append(steps, step)
 	}
+}
+
+func (p *player) due([]string) string {
+	var texts []string
+	for _, op := range simulator.Due(p.world.snapshot(), p.world.options()) {
+		text := string(op.Verb) + " " + op.Object.String()
+		if o := op.Options; o != nil {
+			if o.PropagationPolicy != nil {
+				text += " policy=" + string(*o.PropagationPolicy)
+			}
+			if o.GracePeriodSeconds != nil {
+				text += fmt.Sprintf(" grace=%d", *o.GracePeriodSeconds)
+			}
+		}
+		for _, step := range op.Patch {
+			text += fmt.Sprintf(" %s%v", step.Op, step.Value)
+		}
+		if op.Value != "" {
+			text += " " + op.Value
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "; ")
 }
 
 func (p *player) state(args []string) string {
