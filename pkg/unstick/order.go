@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
@@ -69,4 +70,15 @@ func blocked(l *Look, c *explain.Cause) []types.UID {
 		uids = append(uids, o.Object.UID)
 	}
 	return uids
+}
+
+// oncePerObject leaves out all but the first change of each object: the others would meet another version than the one that was
+// proved. They follow in the next round.
+func oncePerObject(writes []Write) []Write {
+	seen := sets.New[graph.Identity]()
+	return slices.DeleteFunc(slices.Clone(writes), func(w Write) bool {
+		again := seen.Has(w.Op.Object)
+		seen.Insert(w.Op.Object)
+		return again
+	})
 }

@@ -348,17 +348,6 @@ func (r *run) prove(ctx context.Context) (map[string]Write, error) {
 	return proved, nil
 }
 
-// oncePerObject leaves out all but the first change of each object: the others would meet another version than the one that was
-// proved. They follow in the next round.
-func oncePerObject(writes []Write) []Write {
-	seen := sets.New[graph.Identity]()
-	return slices.DeleteFunc(slices.Clone(writes), func(w Write) bool {
-		again := seen.Has(w.Op.Object)
-		seen.Insert(w.Op.Object)
-		return again
-	})
-}
-
 // version is an object as it was read before it is changed.
 type version struct {
 	object *unstructured.Unstructured
