@@ -16,20 +16,29 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// Revival is how claims and volumes are kept that are being deleted by mistake. A deletion cannot be taken back: their data is secured, they are let go, and
-// an undo of that recreates them.
+// Revival is how objects are kept that are being deleted by mistake. A deletion cannot be taken back: the data of claims and volumes is secured, the objects
+// are let go, and an undo of that recreates them.
 type Revival struct {
-	// Objects are the claims and volumes, and Kept are their manifests as they are to be recreated.
+	// Objects are revived, and Kept are their manifests as they are to be recreated.
 	Objects []graph.Identity
 	Kept    []*unstructured.Unstructured
 	// Changes are made in their order: volumes are retained first.
 	Changes []Change
 	// Secured is how many of these keep data.
 	Secured int
+	// Orphans depend on the objects, and are linked to what is recreated. Going are being deleted themselves.
+	Orphans []graph.Object
+	Going   []graph.Identity
+}
+
+// stores reports whether objects of a type are claims or volumes.
+func stores(r graph.Resource) bool {
+	return r.GroupVersionResource == evidence.Claims || r.GroupVersionResource == evidence.Volumes
 }
 
 // The reasons for which nothing is revived.
@@ -42,8 +51,9 @@ var (
 	errWorkloadPlan = errors.New("to end the pods that use it would also delete other claims or snapshots")
 )
 
-// Revive finds out how claims and volumes are kept that are being deleted, as they are now. secure: only that their data is kept.
-func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool) (*Revival, error) {
+// Revive finds out how objects are kept that are being deleted, as they are now. secure: only that the data of claims and volumes is kept. The report
+// explains others, and the graph has all that may depend on them; they are nil for claims and volumes alone.
+func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool, report *explain.Report, g *graph.Graph) (*Revival, error) {
 	r := &Revival{}
 	revived := sets.New[types.UID]()
 	for _, id := range ids {
@@ -59,7 +69,11 @@ func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool) 
 		r.Objects, r.Kept = append(r.Objects, id), append(r.Kept, o)
 	}
 	for n, id := range r.Objects {
-		if err := w.secure(ctx, r, id, r.Kept[n], revived); err != nil {
+		err := errClaimsAlone
+		if stores(id.Resource) {
+			err = w.secure(ctx, r, id, r.Kept[n], revived)
+		}
+		if err != nil && (secure || stores(id.Resource)) {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
 	}
@@ -67,10 +81,19 @@ func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool) 
 		return r, nil
 	}
 	for n, id := range r.Objects {
-		if err := w.recreatable(ctx, id, r.Kept[n]); err != nil {
-			return nil, fmt.Errorf("%s: it would not stay, but --secure keeps its data: %w", id, err)
+		err := w.recreatable(ctx, id, r.Kept[n], revived)
+		if err != nil {
+			if stores(id.Resource) {
+				err = fmt.Errorf("%w (--secure keeps its data)", err)
+			}
+			return nil, fmt.Errorf("%s: it would not stay: %w", id, err)
 		}
-		if err := w.letGo(ctx, r, id, r.Kept[n], revived); err != nil {
+		if stores(id.Resource) {
+			err = w.letGo(ctx, r, id, r.Kept[n], revived)
+		} else {
+			err = r.free(report, g, id, r.Kept[n])
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
 	}
@@ -120,7 +143,7 @@ func (w *Writer) secure(ctx context.Context, r *Revival, id graph.Identity, o *u
 }
 
 // recreatable returns why an object could not be recreated, or would be deleted again: its namespace or its owners go.
-func (w *Writer) recreatable(ctx context.Context, id graph.Identity, o *unstructured.Unstructured) error {
+func (w *Writer) recreatable(ctx context.Context, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID]) error {
 	if id.Namespace != "" {
 		namespace, err := w.Read(ctx, evidence.Identity(evidence.Namespaces, "", id.Namespace))
 		if err != nil {
@@ -130,7 +153,11 @@ func (w *Writer) recreatable(ctx context.Context, id graph.Identity, o *unstruct
 			return errHomeless
 		}
 	}
-	if obstacle, err := w.owned(ctx, o, map[types.UID]Obstacle{}); obstacle != "" {
+	met := map[types.UID]Obstacle{}
+	for uid := range revived {
+		met[uid] = ""
+	}
+	if obstacle, err := w.owned(ctx, o, met); obstacle != "" {
 		return errors.Join(errors.New(Words(obstacle)), err)
 	}
 	return nil
@@ -215,19 +242,27 @@ func (w *Writer) stop(ctx context.Context, r *Revival, pod *unstructured.Unstruc
 	return nil
 }
 
-// Keep writes the manifests of objects that a run lets go, before its first change, so that an undo recreates them.
-func (j *Journal) Keep(objects []graph.Identity, manifests []*unstructured.Unstructured) error {
+// Keep writes what a revival lets go, before its first change, so that an undo recreates it.
+func (j *Journal) Keep(r *Revival) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.keeps = true
-	for n, id := range objects {
-		manifest := manifests[n].DeepCopy()
-		manifest.SetDeletionTimestamp(nil) // that is the mistake
+	plan := func(id graph.Identity, result gc.Result, manifest *unstructured.Unstructured) error {
 		kept, err := j.keep(manifest, false)
 		if err != nil {
 			return err
 		}
-		if err := j.append(map[string]Planned{"planned": {Object: id, Kept: &kept}}, false); err != nil {
+		return j.append(map[string]Planned{"planned": {Object: id, Result: result, Kept: &kept}}, false)
+	}
+	for n, id := range r.Objects {
+		manifest := r.Kept[n].DeepCopy()
+		manifest.SetDeletionTimestamp(nil) // that is the mistake
+		if err := plan(id, "", manifest); err != nil {
+			return err
+		}
+	}
+	for i := range r.Orphans {
+		if err := plan(r.Orphans[i].Identity(), gc.Orphaned, referring(&r.Orphans[i])); err != nil {
 			return err
 		}
 	}

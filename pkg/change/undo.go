@@ -262,12 +262,14 @@ func (w *Writer) owners(ctx context.Context, namespace string, steps []remedy.St
 // owner looks for the owner of a reference, and for one of its owners, and so on: an owner stays if one above it does, or if it is above itself. met has
 // what was found out before.
 func (w *Writer) owner(ctx context.Context, namespace string, reference any, met map[types.UID]Obstacle) (Obstacle, error) {
+	fields, _ := reference.(map[string]any)
+	uid, _ := fields["uid"].(string)
+	if is, known := met[types.UID(uid)]; known {
+		return is, nil
+	}
 	owner, obstacle, err := w.ownerOf(ctx, namespace, reference)
 	if obstacle != "" {
 		return obstacle, err
-	}
-	if is, known := met[owner.GetUID()]; known {
-		return is, nil
 	}
 	return w.owned(ctx, owner, met)
 }

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -28,14 +30,25 @@ type reviveOptions struct {
 	consenting
 	secureOnly bool
 	args       []string
+	// claims are the claims and volumes among the args, others explains the rest.
+	claims []graph.Identity
+	others explainOptions
 }
 
-const reviveLong = `Keep PersistentVolumeClaims and PersistentVolumes that are being deleted by
-mistake, with their data. A deletion cannot be taken back, so a plan with one
-question does this: the volume is set to Retain; the workloads that use a claim
-are scaled to 0, so that it goes; the finalizers of a volume are removed; then
-claim and volume are recreated and bound to each other, and workload and
-reclaim policy set back. --secure only sets the volume to Retain.
+const reviveLong = `Keep objects that are being deleted by mistake, and still exist. A deletion
+cannot be taken back, so a plan with one question lets them go and recreates
+them.
+
+A PersistentVolumeClaim or PersistentVolume is kept with its data: the volume is
+set to Retain; the workloads that use a claim are scaled to 0, so that it goes;
+the finalizers of a volume are removed; then claim and volume are recreated and
+bound to each other, and workload and reclaim policy set back. --secure only
+sets the volume to Retain.
+
+Any other object is revived if no controller acts on its finalizers: its
+dependents are orphaned, its finalizers removed, it is recreated with them, and
+its dependents are linked to it again. Not revived are namespaces, definitions,
+nodes, Pods, Jobs and Secrets.
 
 A run that was interrupted is completed by undo.
 
@@ -49,13 +62,17 @@ const reviveExample = `  # Keep the data, whatever happens to the claim
   NAME revive pvc/data-db-0 -n shop --secure
 
   # Keep the claims
-  NAME revive pvc/data-db-0 pvc/data-db-1 -n shop`
+  NAME revive pvc/data-db-0 pvc/data-db-1 -n shop
+
+  # Keep a custom resource whose operator does not run, and all that it owns
+  NAME revive postgres/orders -n shop`
 
 func newRevive(g *globals) *cobra.Command {
-	o := &reviveOptions{globals: g, journaling: journaling{g: g}}
+	o := &reviveOptions{globals: g, journaling: journaling{g: g}, others: explainOptions{globals: g, probe: true, each: true, besides: everything}}
+	o.others.pageSize = cluster.AutoPageSize
 	cmd := &cobra.Command{
-		Use:               "revive (pvc | pv)/NAME...",
-		Short:             "Keep claims and volumes that are being deleted by mistake",
+		Use:               "revive TYPE/NAME...",
+		Short:             "Keep objects that are being deleted by mistake",
 		Long:              reviveLong,
 		Example:           g.example(reviveExample),
 		Args:              cobra.MinimumNArgs(1),
@@ -79,40 +96,52 @@ func (o *reviveOptions) validate() error {
 		return usageError{errors.New("revive keeps a journal, and asks the server nothing: --dry-run=client shows its plan")}
 	}
 	for _, arg := range o.args {
-		if _, err := o.target(arg); err != nil {
-			return err
+		kind, name, _ := strings.Cut(arg, "/")
+		if kind == "" || name == "" {
+			return usageError{fmt.Errorf("%q is not TYPE/NAME", arg)}
+		}
+		switch strings.ToLower(kind) {
+		case "pvc", "persistentvolumeclaim", "persistentvolumeclaims":
+			namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()
+			if err != nil {
+				return err
+			}
+			o.claims = append(o.claims, evidence.Identity(evidence.Claims, namespace, name))
+		case "pv", "persistentvolume", "persistentvolumes":
+			o.claims = append(o.claims, evidence.Identity(evidence.Volumes, "", name))
+		default:
+			o.others.args = append(o.others.args, arg)
 		}
 	}
-	return o.validateConsent(o.globals)
+	return cmp.Or(validateNames(o.others.args), o.validateConsent(o.globals))
 }
 
-// target is what an argument names.
-func (o *reviveOptions) target(arg string) (graph.Identity, error) {
-	kind, name, _ := strings.Cut(arg, "/")
-	switch kind = strings.ToLower(kind); {
-	case name != "" && slices.Contains([]string{"pvc", "persistentvolumeclaim", "persistentvolumeclaims"}, kind):
-		namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()
-		return evidence.Identity(evidence.Claims, namespace, name), err
-	case name != "" && slices.Contains([]string{"pv", "persistentvolume", "persistentvolumes"}, kind):
-		return evidence.Identity(evidence.Volumes, "", name), nil
+// everything has all of the cluster read: what depends on an object may be anywhere.
+func everything(*look) []graph.Part { return []graph.Part{{}} }
+
+// plan looks at what is there, and finds out what is to be done.
+func (o *reviveOptions) plan(ctx context.Context) (*change.Revival, error) {
+	ids, l := slices.Clone(o.claims), new(look)
+	if len(o.others.args) > 0 && !o.secureOnly {
+		var err error
+		if l, err = o.others.look(ctx); err != nil {
+			return nil, err
+		}
+		for i := range l.report.Objects {
+			ids = append(ids, l.report.Objects[i].Object)
+		}
+	} else if len(o.others.args) > 0 {
+		return nil, usageError{errors.New("--secure is for claims and volumes")}
 	}
-	return graph.Identity{}, hintedError{usageError{fmt.Errorf("%q: only claims and volumes are revived, as pvc/NAME or pv/NAME", arg)}, "save others with kubectl get -o yaml, and recreate them when they are gone"}
+	w := o.writer(nil)
+	return w.Revive(ctx, ids, o.secureOnly, l.report, l.graph)
 }
 
 func (o *reviveOptions) run(ctx context.Context) error {
 	if err := o.reach(ctx, false); err != nil {
 		return err
 	}
-	var ids []graph.Identity
-	for _, arg := range o.args {
-		id, err := o.target(arg)
-		if err != nil {
-			return err
-		}
-		ids = append(ids, id)
-	}
-	w := o.writer(nil)
-	r, err := w.Revive(ctx, ids, o.secureOnly)
+	r, err := o.plan(ctx)
 	if err != nil {
 		return fmt.Errorf("planning: %w", err)
 	}
@@ -131,7 +160,7 @@ func (o *reviveOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	again, err := w.Revive(ctx, ids, o.secureOnly)
+	again, err := o.plan(ctx)
 	if err == nil && digestOf(again) != digestOf(r) {
 		err = errors.New("it has changed since the question")
 	}
@@ -147,6 +176,9 @@ func digestOf(r *change.Revival) string {
 	for i := range r.Changes {
 		keys = append(keys, r.Changes[i].Op.Key())
 	}
+	for i := range r.Orphans {
+		keys = append(keys, r.Orphans[i].Identity())
+	}
 	return preview.Checksum(append(keys, r.Objects)...)
 }
 
@@ -157,7 +189,7 @@ func (o *reviveOptions) revive(ctx context.Context, r *change.Revival) error {
 		return err
 	}
 	if !o.secureOnly {
-		err = journal.Keep(r.Objects, r.Kept)
+		err = journal.Keep(r)
 	}
 	if err == nil {
 		err = o.letGo(ctx, journal, r)
@@ -192,6 +224,9 @@ func (o *reviveOptions) revive(ctx context.Context, r *change.Revival) error {
 func (o *reviveOptions) bound(ctx context.Context, r *change.Revival) error {
 	w := o.writer(nil)
 	for n, id := range r.Objects {
+		if !slices.Contains(o.claims, id.Unidentified()) {
+			continue
+		}
 		volume := evidence.Nested(r.Kept[n], "spec", "volumeName")
 		if id.Resource.Resource == evidence.Volumes.Resource {
 			volume = id.Name
@@ -233,23 +268,37 @@ func (o *reviveOptions) letGo(ctx context.Context, journal *change.Journal, r *c
 		if made.Status != change.Done {
 			return hintedError{fmt.Errorf("%s: %w", render.Change(&c.Op), cmp.Or(made.Err, remedy.ErrChanged)), hint}
 		}
+		if c.Op.Verb == remedy.Delete { // what the garbage collector removes is no part of the next change
+			orphaned := func(now *unstructured.Unstructured) bool {
+				return !slices.ContainsFunc(now.GetFinalizers(), graph.IsCollectorFinalizer)
+			}
+			if err := o.until(ctx, c.Op.Object, "its dependents are orphaned", orphaned); err != nil {
+				return hintedError{err, hint}
+			}
+		}
 	}
-	if o.secureOnly {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
 	for _, id := range r.Objects {
-		for {
-			now, err := w.Read(ctx, id)
-			if change.IsGone(id, now, err) {
-				break
-			}
-			if ctx.Err() != nil {
-				return hintedError{fmt.Errorf("waiting until %s is gone: %w; %s explain-stuck says what it waits for", id, ctx.Err(), o.name), hint}
-			}
-			wait(ctx, time.Second)
+		if o.secureOnly {
+			break
+		}
+		if err := o.until(ctx, id, "it is gone", func(*unstructured.Unstructured) bool { return false }); err != nil {
+			return hintedError{err, hint}
 		}
 	}
 	return nil
+}
+
+// until waits until an object is as it should be, or gone.
+func (o *reviveOptions) until(ctx context.Context, id graph.Identity, what string, is func(*unstructured.Unstructured) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	for w := o.writer(nil); ; wait(ctx, time.Second) {
+		now, err := w.Read(ctx, id)
+		switch {
+		case change.IsGone(id, now, err), err == nil && is(now):
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: waiting until %s: %w; %s explain-stuck says what it waits for", id, what, ctx.Err(), o.name)
+		}
+	}
 }

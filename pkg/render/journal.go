@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,7 +79,7 @@ func Restoration(w io.Writer, p *restore.Plan) error {
 	return nil
 }
 
-// Revival says how claims and volumes are kept; secure: that their data is.
+// Revival says how objects are kept; secure: that the data of claims and volumes is.
 func Revival(w io.Writer, where *answer.Where, r *change.Revival, secure bool) error {
 	var lines []string
 	for _, id := range r.Objects {
@@ -95,7 +96,7 @@ func Revival(w io.Writer, where *answer.Where, r *change.Revival, secure bool) e
 		for _, id := range r.Objects {
 			lines = append(lines, "then:    recreate "+objectName(id)+" as soon as it is gone")
 		}
-		lines = append(lines, "finally: scale workloads and set reclaim policies as they are now; that of a volume that is recreated stays Retain")
+		lines = append(lines, revivedLast(r)...)
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(w, printable(line)); err != nil {
@@ -103,6 +104,27 @@ func Revival(w io.Writer, where *answer.Where, r *change.Revival, secure bool) e
 		}
 	}
 	return nil
+}
+
+// revivedLast says what is done last, and what is not.
+func revivedLast(r *change.Revival) (lines []string) {
+	if len(r.Orphans) > 0 {
+		var ids []graph.Identity
+		for i := range r.Orphans {
+			ids = append(ids, r.Orphans[i].Identity())
+		}
+		lines = append(lines, "finally: link "+names(ids)+" to it again")
+	}
+	if slices.ContainsFunc(r.Changes, func(c change.Change) bool { return c.Op.Verb == remedy.Scale }) {
+		lines = append(lines, "finally: scale workloads as they are now")
+	}
+	if r.Secured > 0 {
+		lines = append(lines, "finally: set reclaim policies as they are now; that of a volume that is recreated stays Retain")
+	}
+	if len(r.Going) > 0 {
+		lines = append(lines, "NOT:     "+names(r.Going)+": being deleted, too")
+	}
+	return lines
 }
 
 // Bound says that a claim has its volume.

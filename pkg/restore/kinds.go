@@ -105,6 +105,12 @@ func stageOf(r graph.Resource) stage {
 	return others
 }
 
+// Fit reports whether an object of a type that goes can be recreated as it was, with its manifest alone, before anybody acts on that it was gone.
+func Fit(r graph.Resource) bool {
+	of := kindOf(r)
+	return kinds[of].stage != homes && !kinds[of].unmade && !r.IsPod() && !r.IsNode() && of != (schema.GroupKind{Kind: "Secret"}) && of != (schema.GroupKind{Group: "batch", Kind: "Job"})
+}
+
 // unfit returns why an object must not be made again, empty for nothing.
 func (p *planner) unfit(i *Item) Reason {
 	switch id := i.Object.Resource; kindOf(id) {

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
+)
+
+// The reasons for which no other object is revived.
+var (
+	errContent     = errors.New("what is in it is being deleted with it: save what is left with kubectl get -o yaml")
+	errUnfit       = errors.New("it cannot be recreated as it was: save it with kubectl get -o yaml, and create it when it is gone")
+	errClaimsAlone = errors.New("only claims and volumes have data to secure")
+	errNotSeen     = errors.New("it was not found among what was read")
+)
+
+// free adds what lets an object go that is neither a claim nor a volume: its dependents are orphaned, which stops the deletion of those that are left, and its
+// finalizers are removed, of which nobody acts on any.
+func (r *Revival) free(report *explain.Report, g *graph.Graph, id graph.Identity, o *unstructured.Unstructured) error {
+	n, known := g.Node(id.UID)
+	switch {
+	case id.Resource.IsNamespace() || id.Resource.IsCRD():
+		return errContent
+	case !restore.Fit(id.Resource):
+		return errUnfit
+	case !known:
+		return errNotSeen
+	}
+	if spot := g.Snapshot().BlindSpot(id.Namespace); spot != "" {
+		return fmt.Errorf("what depends on it is not known: %s", spot)
+	}
+	own := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), graph.IsCollectorFinalizer)
+	for _, finalizer := range own {
+		if why := attended(report, id, finalizer); why != nil {
+			return why
+		}
+	}
+	if manager := since(o); manager != "" && len(own) > 0 {
+		return fmt.Errorf("%s has changed it since it was deleted, and may have begun to clean up", manager)
+	}
+	r.add(remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}), explain.Disruptive)
+	if len(own) > 0 {
+		r.add(remedy.PatchOf(id, remedy.Test("/metadata/finalizers", own), remedy.Remove("/metadata/finalizers")), explain.Dangerous)
+	}
+	for _, d := range n.Dependents() {
+		if d.BeingDeleted() {
+			r.Going = append(r.Going, d.Identity())
+		} else {
+			r.Orphans = append(r.Orphans, *d.Object())
+		}
+	}
+	return nil
+}
+
+// attended returns why a finalizer is not removed: a controller acts on it, or it is not known that none does, or could begin to. Of a finalizer that nobody
+// removes the explanation offers to remove it.
+func attended(report *explain.Report, id graph.Identity, finalizer string) error {
+	nobody := []explain.Kind{finding.FinAbsent, finding.FinDead, finding.FinManual, finding.FinInNamespace}
+	removes := func(r explain.Remedy) bool {
+		return r.Operation != nil && r.Operation.Object.UID == id.UID && slices.ContainsFunc(r.Operation.Patch, func(s remedy.Step) bool {
+			return s.Op == "test" && s.Value == finalizer
+		})
+	}
+	why := fmt.Errorf("it is not known whether a controller acts on its finalizer %s", finalizer)
+	for i := range report.Objects {
+		if report.Objects[i].Object.UID != id.UID {
+			continue
+		}
+		for _, f := range report.Objects[i].Findings {
+			of := slices.ContainsFunc(f.Chain, func(l explain.Link) bool { return l.Object.UID == id.UID && l.Finalizer == finalizer })
+			switch proved := f.Cause.Verdict == explain.Stuck && slices.Contains(nobody, f.Cause.Kind); {
+			case of && !proved:
+				return errors.New(f.Cause.Summary.String())
+			case proved && slices.ContainsFunc(f.Cause.Remedies, removes):
+				why = nil
+			}
+		}
+	}
+	return why
+}
+
+// since returns who has written an object since it was deleted, but for kube-controller-manager, which removes its own finalizers and counts what is left, and
+// this program; empty for nobody.
+func since(o *unstructured.Unstructured) string {
+	for _, m := range o.GetManagedFields() {
+		if m.Time != nil && !m.Time.Before(o.GetDeletionTimestamp()) && m.Manager != "kube-controller-manager" && m.Manager != "kubectl-gc" {
+			return m.Manager
+		}
+	}
+	return ""
+}
+
+// referring is what is kept of an object that loses a reference: its references.
+func referring(o *graph.Object) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(o.Resource.GroupVersionKind())
+	u.SetNamespace(o.Namespace)
+	u.SetName(o.Name)
+	u.SetUID(o.UID)
+	u.SetResourceVersion(o.ResourceVersion)
+	u.SetOwnerReferences(o.OwnerReferences)
+	return u
+}
