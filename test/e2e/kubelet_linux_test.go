@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +51,56 @@ func TestKubelet(t *testing.T) {
 		t.Parallel()
 		dies(t, cp)
 	})
+	t.Run("a claim that is revived", func(t *testing.T) {
+		t.Parallel()
+		revives(t, cp)
+	})
+}
+
+// revives has a StatefulSet that writes into a volume whose claim is deleted by mistake. kube-controller-manager deletes the files of such a volume, below /tmp,
+// when its claim is gone (pkg/volume/hostpath/host_path.go, Delete).
+func revives(t *testing.T, cp *controlplane.ControlPlane) {
+	p := newPods(t, cp, "revives")
+	dir, err := os.MkdirTemp("/tmp", "kubectl-gc-revives-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	cp.Apply(t, fmt.Sprintf(`apiVersion: v1
+kind: PersistentVolume
+metadata: {name: revives}
+spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: none, persistentVolumeReclaimPolicy: Delete, hostPath: {path: %s}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: revives}
+spec:
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      nodeName: %s
+      automountServiceAccountToken: false
+      terminationGracePeriodSeconds: 2
+      containers: [{name: c, image: %s, imagePullPolicy: Never, args: [write], volumeMounts: [{name: data, mountPath: /data}]}]
+  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}}]
+`, dir, p.node.Name, node.Image))
+	starts := func() []string {
+		data, _ := os.ReadFile(filepath.Join(dir, "starts"))
+		return strings.Split(string(data), "\n")[:strings.Count(string(data), "\n")]
+	}
+	p.await("the first start", func() bool { return len(starts()) == 1 })
+	before, claim := starts(), p.get("pvc", "data-db-0", "uid")
+	cp.Kubectl(t, "-n", p.namespace, "delete", "pvc", "data-db-0", "--wait=false")
+	var out, errOut bytes.Buffer
+	if code := gccmd.Run(t.Context(), []string{"kubectl-gc", "revive", "--kubeconfig=" + cp.Kubeconfig, "-n", p.namespace, "pvc/data-db-0", "--yes", "--backup=" + t.TempDir()},
+		genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}); code != 0 {
+		t.Fatalf("reviving it: %d\n%s%s", code, &out, &errOut)
+	}
+	p.await("the second start", func() bool { return len(starts()) == 2 })
+	if after := starts(); after[0] != before[0] || p.get("pvc", "data-db-0", "uid") == claim {
+		t.Errorf("the volume has %q, and had %q", after, before)
+	}
 }
 
 // pods are pods of a namespace on a node.
