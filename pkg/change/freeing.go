@@ -51,7 +51,12 @@ func (r *Revival) free(report *explain.Report, g *graph.Graph, id graph.Identity
 	}
 	r.add(remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}), explain.Disruptive)
 	if len(own) > 0 {
-		r.add(remedy.PatchOf(id, remedy.Test("/metadata/finalizers", own), remedy.Remove("/metadata/finalizers")), explain.Dangerous)
+		var steps []remedy.Step
+		for i, finalizer := range slices.Backward(own) {
+			at := fmt.Sprintf("/metadata/finalizers/%d", i)
+			steps = append(steps, remedy.Test(at, finalizer), remedy.Remove(at))
+		}
+		r.add(remedy.PatchOf(id, steps...), explain.Dangerous)
 	}
 	for _, d := range n.Dependents() {
 		if d.BeingDeleted() {

@@ -323,8 +323,8 @@ func Same(i *Item, now *unstructured.Unstructured) bool {
 	return remedy.Within(wanted, now.Object)
 }
 
-// Relink is the patch that gives an object that has stayed the references to owners again that were recreated, where they were among the others; nil for
-// nothing to do.
+// Relink is the patch that gives an object that has stayed the references to owners again that were recreated, and one that was made without them those that
+// it lacks, where they were among the others; nil for nothing to do.
 func (i *Item) Relink(ids map[types.UID]types.UID, now *unstructured.Unstructured) *remedy.Op {
 	const list = "/metadata/ownerReferences"
 	var steps []remedy.Step
@@ -335,7 +335,7 @@ func (i *Item) Relink(ids map[types.UID]types.UID, now *unstructured.Unstructure
 	for _, ref := range i.owners {
 		uid, was := ids[ref.UID], ref.UID
 		switch n := has(was); {
-		case uid == "" || uid == was || has(uid) >= 0:
+		case uid == "" || uid == was && !i.Late || has(uid) >= 0:
 			at = max(at, n+1, has(uid)+1)
 			continue
 		case n >= 0:

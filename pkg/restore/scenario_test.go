@@ -135,10 +135,13 @@ func answer(t *testing.T, body string) string {
 	}
 	var text strings.Builder
 	plan := restore.Of(saved, now, wanted)
-	ids := map[types.UID]types.UID{}
+	ids, made := map[types.UID]types.UID{}, map[types.UID]*unstructured.Unstructured{}
 	for _, i := range plan.Items {
-		if i.There() && (i.Now == nil || i.Now.GetUID() != i.Object.UID) {
+		switch {
+		case i.There() && (i.Now == nil || i.Now.GetUID() != i.Object.UID):
 			ids[i.Object.UID] = "new-" + i.Object.UID
+		case i.There():
+			ids[i.Object.UID] = i.Object.UID
 		}
 		fmt.Fprintf(&text, "%d %s %s", i.Wave, i.Do, i.Object.UID)
 		if i.Reason != "" {
@@ -154,6 +157,7 @@ func answer(t *testing.T, body string) string {
 		switch i.Do {
 		case restore.Make, restore.Await:
 			content := i.Content(ids)
+			made[i.Object.UID] = content.DeepCopy()
 			for _, key := range slices.Sorted(maps.Keys(content.Object)) {
 				if value := content.Object[key]; key != "kind" && key != "apiVersion" && key != "status" {
 					unstructured.RemoveNestedField(content.Object, "metadata", "creationTimestamp")
@@ -171,7 +175,9 @@ func answer(t *testing.T, body string) string {
 		case restore.Link:
 			if i.Late {
 				text.WriteString("    late\n")
-			} else if op := i.Relink(ids, i.Now); op != nil {
+				i.Now = made[i.Object.UID]
+			}
+			if op := i.Relink(ids, i.Now); op != nil {
 				fmt.Fprintf(&text, "    %v\n", op.Patch)
 			}
 		}

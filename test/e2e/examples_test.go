@@ -123,8 +123,8 @@ func TestExamples(t *testing.T) {
 }
 
 var (
-	// unprepared examples need something stuck, an earlier run, or a plan: the sessions of unstick and uninstall have that.
-	unprepared     = regexp.MustCompile(`gc (unstick (deployment/web 2|--undo)|undo)|--remove-leftovers=`)
+	// unprepared examples need something stuck, an earlier run, or a plan: the sessions of unstick, undo, revive and uninstall have that.
+	unprepared     = regexp.MustCompile(`gc (unstick (deployment/web 2|--undo)|undo|revive)|--remove-leftovers=`)
 	digestArgument = regexp.MustCompile(`--confirm=sha256:\.\.\.`)
 	writes         = regexp.MustCompile(`gc (delete|collect) `) // or may
 )
