@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -19,48 +20,50 @@ import (
 // it does, and so must dependents if its deletion was a foreground one.
 func (k *Kit) LeavesNothing(owner metav1.Object, besides ...metav1.Object) {
 	k.t.Helper()
-	id := k.identify(owner)
-	restless := k.settle(k.remakes(owner))
-	k.mu.Lock()
-	o := k.history[owner.GetUID()]
-	dependents := k.history.dependentsOf(owner.GetUID())
-	var others []*life
-	for _, b := range besides {
-		if l := k.history[b.GetUID()]; l != nil {
-			others = append(others, l)
-		}
+	all := append([]metav1.Object{owner}, besides...)
+	for _, o := range all {
+		k.identify(o)
 	}
-	k.mu.Unlock()
-	var wrong, left []string
-	if o.dying == "" {
-		k.t.Fatalf("%s was not deleted", id)
-	}
-	for _, l := range append([]*life{o}, append(dependents, others...)...) {
-		if !l.gone() {
-			left = append(left, l.object.Identity().String())
-		}
-	}
-	for _, d := range dependents {
-		if i := slices.IndexFunc(d.owners, func(ref metav1.OwnerReference) bool { return ref.UID == id.UID }); o.foreground && !blocks(&d.owners[i]) {
-			wrong = append(wrong, fmt.Sprintf("%s does not block the foreground deletion of %s: its owner reference has no blockOwnerDeletion: true, "+
-				"so that its owner may be gone while it is still there", d.object.Identity(), id))
-		}
-	}
-	for _, l := range others {
-		if o.gone() && (!l.gone() || l.end > o.end) {
-			wrong = append(wrong, fmt.Sprintf("%s was gone while %s was still there: %s before its work was done",
-				id, l.object.Identity(), finalizersWent(o)))
-		}
-	}
+	restless := k.settle(k.remakes(owner), all...)
+	left, wrong := k.leaves(owner, besides)
 	if len(left) > 0 {
-		wrong = append(wrong, fmt.Sprintf("the deletion of %s leaves %s", id, some(left)))
+		wrong = append(wrong, fmt.Sprintf("the deletion of %s leaves %s", k.identify(owner), some(left)))
 		wrong = append(wrong, k.madeAgain(owner)...)
-		wrong = append(wrong, k.explain(owner))
+		wrong = append(wrong, write(k.report(owner)))
 	}
 	if restless != nil {
 		wrong = append(wrong, restless.Error(), k.restless())
 	}
 	k.fail(wrong)
+}
+
+// leaves returns what the deletion of the owner leaves, and what else is wrong about it.
+func (k *Kit) leaves(owner metav1.Object, besides []metav1.Object) (left, wrong []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := k.history[owner.GetUID()]
+	id, all := o.object.Identity(), []*life{o}
+	if !o.deleted() {
+		wrong = append(wrong, fmt.Sprintf("%s was not deleted", id))
+	}
+	for _, d := range k.history.dependentsOf(id.UID) {
+		if all = append(all, d); o.foreground && !d.blocks(id.UID) {
+			wrong = append(wrong, fmt.Sprintf("%s does not block the foreground deletion of %s: its owner reference has no "+
+				"blockOwnerDeletion: true, so that its owner may be gone while it is still there", d.object.Identity(), id))
+		}
+	}
+	for _, b := range besides {
+		l := k.history[b.GetUID()]
+		if all = append(all, l); o.goneBefore(l) {
+			wrong = append(wrong, fmt.Sprintf("%s was gone while %s was still there: %s", id, l.object.Identity(), o.wentEarly()))
+		}
+	}
+	for _, l := range all {
+		if !l.gone {
+			left = append(left, l.object.Identity().String())
+		}
+	}
+	return left, wrong
 }
 
 // some are the first of many.
@@ -72,16 +75,19 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func blocks(ref *metav1.OwnerReference) bool {
-	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+// blocks reports whether the object kept its owner in foreground deletion.
+func (l *life) blocks(owner types.UID) bool {
+	return slices.ContainsFunc(l.owners, func(ref metav1.OwnerReference) bool {
+		return ref.UID == owner && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+	})
 }
 
-// finalizersWent says how an object came to be gone.
-func finalizersWent(o *life) string {
-	if len(o.held) == 0 {
-		return "it has no finalizer, and was gone"
+// wentEarly says how an object came to be gone too early.
+func (l *life) wentEarly() string {
+	if len(l.held) == 0 {
+		return "it has no finalizer that waits for that"
 	}
-	return "its finalizer " + strings.Join(o.held, ", ") + " was removed"
+	return "its finalizer " + strings.Join(l.held, ", ") + " was removed before its work was done"
 }
 
 // fail fails the test with what is wrong, if anything is.
@@ -101,7 +107,7 @@ func (k *Kit) fail(wrong []string) {
 func (k *Kit) StaysStuck(object metav1.Object, cause string) {
 	k.t.Helper()
 	id := k.identify(object)
-	if err := k.settle(nil); err != nil {
+	if err := k.settle(nil, object); err != nil {
 		k.fail([]string{err.Error(), k.restless()})
 	}
 	report := k.report(object)
@@ -113,7 +119,7 @@ func (k *Kit) StaysStuck(object metav1.Object, cause string) {
 			return
 		}
 	}
-	k.t.Fatalf("%s is not stuck for %s\n%s", id, cause, k.write(report))
+	k.t.Fatalf("%s is not stuck for %s\n%s", id, cause, write(report))
 }
 
 // NotRecreated waits until the cluster is at rest, and fails the test if something came to depend on the owner once its deletion
@@ -121,7 +127,7 @@ func (k *Kit) StaysStuck(object metav1.Object, cause string) {
 func (k *Kit) NotRecreated(owner metav1.Object) {
 	k.t.Helper()
 	k.identify(owner)
-	_ = k.settle(k.remakes(owner)) // it may not come to rest for this very reason
+	_ = k.settle(k.remakes(owner), owner) // it may not come to rest for this very reason
 	k.fail(k.madeAgain(owner))
 }
 
@@ -169,8 +175,8 @@ func (k *Kit) restless() string {
 	return strings.Join(lines, "\n")
 }
 
-// NoWrongReferences waits until the cluster is at rest, and fails the test if an owner reference is wrong: its owner is in another namespace,
-// is not what it says, or cannot be resolved.
+// NoWrongReferences waits until the cluster is at rest, and fails the test if an owner reference is wrong: its owner is in
+// another namespace, is not what it says, or cannot be resolved.
 func (k *Kit) NoWrongReferences() {
 	k.t.Helper()
 	restless := k.settle(nil)
@@ -188,21 +194,21 @@ func (k *Kit) NoWrongReferences() {
 	k.fail(wrong)
 }
 
-// Finalizes deletes the object, unless that was done, and fails the test unless it is gone in time: the controllers that set its finalizers remove
-// them.
+// Finalizes deletes the object, unless that was done, and fails the test unless it is gone in time: the controllers that
+// set its finalizers remove them.
 func (k *Kit) Finalizes(object metav1.Object, within time.Duration) {
 	k.t.Helper()
-	k.identify(object)
+	id := k.identify(object)
 	k.mu.Lock()
-	life := k.history[object.GetUID()]
-	deleted := life.dying != ""
+	life := k.history[id.UID]
+	deleted := life.deleted()
 	k.mu.Unlock()
 	if !deleted {
 		k.Delete(object, metav1.DeletePropagationBackground)
 	}
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); {
 		k.mu.Lock()
-		gone, news := life.gone(), k.news
+		gone, news := life.gone, k.news
 		k.mu.Unlock()
 		if gone {
 			return
@@ -213,16 +219,16 @@ func (k *Kit) Finalizes(object metav1.Object, within time.Duration) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	k.t.Fatalf("%s is not gone after %s\n%s", life.object.Identity(), within, k.explain(object))
+	k.t.Fatalf("%s is not gone after %s\n%s", id, within, write(k.report(object)))
 }
 
-// misplaced says which references of objects were to owners in another namespace. The garbage collector takes such an owner for absent, so the
-// objects may be gone by now.
+// misplaced says which references of objects were to owners in another namespace. The garbage collector takes such an
+// owner for absent, so the objects may be gone by now.
 func (h history) misplaced() []string {
 	var wrong []string
 	for _, l := range h {
 		for _, ref := range l.owners {
-			if o := h[ref.UID]; o != nil && o.object.Resource.Namespaced && o.object.Namespace != l.object.Namespace && l.gone() {
+			if o := h[ref.UID]; o != nil && o.object.Resource.Namespaced && o.object.Namespace != l.object.Namespace && l.gone {
 				wrong = append(wrong, fmt.Sprintf("%s: its owner reference is to %s, which is in another namespace: the garbage collector "+
 					"has taken its owner for absent, and deleted it", l.object.Identity(), o.object.Identity()))
 			}

@@ -18,12 +18,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
-// explain is what explain-stuck says of an object.
-func (k *Kit) explain(object metav1.Object) string {
-	k.t.Helper()
-	return k.write(k.report(object))
-}
-
 // report explains an object as it is when the cluster has been at rest for long: that a controller may be late is no
 // excuse in a test.
 func (k *Kit) report(object metav1.Object) *explain.Report {
@@ -45,7 +39,8 @@ func (k *Kit) report(object metav1.Object) *explain.Report {
 		}
 	}
 	snapshot.Facts = reader.Facts(ctx, snapshot, deciding)
-	outcome, err := gc.New(simulator.New(snapshot, simulator.Options{Now: now, Server: reader.Server(ctx)}), g, gc.Options{SeesAll: true}).Collect(ctx, "")
+	simulated := simulator.New(snapshot, simulator.Options{Now: now, Server: reader.Server(ctx)})
+	outcome, err := gc.New(simulated, g, gc.Options{SeesAll: true}).Collect(ctx, "")
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -56,7 +51,7 @@ func (k *Kit) report(object metav1.Object) *explain.Report {
 }
 
 // write is a report as text: the verdict, each cause with its evidence, and the way to it.
-func (k *Kit) write(report *explain.Report) string {
+func write(report *explain.Report) string {
 	var text strings.Builder
 	for _, o := range report.Objects {
 		fmt.Fprintf(&text, "%s: %s\n", o.Object, o.Verdict)

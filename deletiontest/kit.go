@@ -26,21 +26,27 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 const (
-	// quiet is for how long nothing may have changed for the cluster to be at rest, and patient for
-	// how long while an object waits for a finalizer that the controller under test has to remove.
-	quiet   = 200 * time.Millisecond
-	patient = 2 * time.Second
+	// quiet is how long nothing changes in a cluster at rest, and patient how long while an object waits for a
+	// finalizer that the controller under test has to remove. The API server looks for what is left of a definition
+	// every five seconds (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances).
+	quiet       = 200 * time.Millisecond
+	patient     = 2 * time.Second
+	definitions = 6 * time.Second
 	// limit is how long an assertion waits for the cluster to be at rest.
 	limit = time.Minute
+	// farewell is how long a Kit that stops goes on with reading: client-go logs discovery that is cut short.
+	farewell = 5 * time.Second
 )
 
 // Kit collects garbage, empties namespaces, ends pods, and releases claims and volumes while a test runs.
 type Kit struct {
 	t      testing.TB
 	config *rest.Config
+	sender *cluster.Sender
 	kick   chan struct{}
 
 	mu      sync.Mutex
@@ -52,11 +58,8 @@ type Kit struct {
 	failure error
 }
 
-// rounds says how many were begun, which of them was the last that left nothing to do, and since when that is so.
-type rounds struct {
-	begun, idle int
-	waits       bool // an object waits for a finalizer of others
-}
+// rounds says how many were begun, which of them was the last that left nothing to do.
+type rounds struct{ begun, idle int }
 
 // Start starts the controllers on the API server of the config, and stops them with the test. The config may be that of
 // envtest, kind or any other API server on which only tests run: all of it is collected.
@@ -67,16 +70,26 @@ func Start(t testing.TB, config *rest.Config) *Kit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &Kit{t: t, config: config, kick: make(chan struct{}, 1), news: make(chan struct{}), history: history{}, changed: time.Now()}
+	sender, err := cluster.NewSender(config, cluster.NewStats(), manager, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &Kit{
+		t: t, config: config, sender: sender, kick: make(chan struct{}, 1), news: make(chan struct{}), history: history{}, changed: time.Now(),
+	}
 	ctx, cancel := context.WithCancel(context.Background())
+	reading, abort := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		k.run(ctx)
+		k.run(ctx, reading)
 	}()
 	t.Cleanup(func() {
 		cancel()
+		timer := time.AfterFunc(farewell, abort)
 		<-ended
+		timer.Stop()
+		abort()
 		connections.close()
 	})
 	return k
@@ -130,7 +143,7 @@ func (c *connections) close() {
 }
 
 // Settle returns when nothing is left to do: every dependent, namespace, pod, claim and volume has what its deletion needs
-// from Kubernetes, and nothing has changed for a moment; for longer while an object waits for a
+// from Kubernetes, and nothing has changed for a moment, or for two seconds while an object waits for a
 // finalizer that the controller under test may still remove. It fails the test if the cluster does not come to rest.
 func (k *Kit) Settle() {
 	k.t.Helper()
@@ -141,8 +154,9 @@ func (k *Kit) Settle() {
 
 var errRestless = errors.New("something changes again and again")
 
-// settle waits until the cluster is at rest, or something has happened by which that is not to be waited for.
-func (k *Kit) settle(happened func() bool) error {
+// settle waits until the cluster is at rest as far as it concerns the objects, or, without any, altogether; or until something
+// has happened by which that is not to be waited for.
+func (k *Kit) settle(happened func() bool, objects ...metav1.Object) error {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	k.mu.Lock()
@@ -150,11 +164,8 @@ func (k *Kit) settle(happened func() bool) error {
 	k.mu.Unlock()
 	for {
 		k.mu.Lock()
-		news, rest, err, enough := k.news, quiet, k.failure, happened != nil && happened()
-		if k.done.waits {
-			rest = patient
-		}
-		left, proved := time.Until(k.changed.Add(rest)), k.done.idle >= first
+		news, err, enough := k.news, k.failure, happened != nil && happened()
+		left, proved := time.Until(k.changed.Add(k.history.patience(objects))), k.done.idle >= first
 		k.mu.Unlock()
 		switch {
 		case err != nil, proved && left <= 0:
@@ -200,23 +211,10 @@ func (k *Kit) note(objects []event) (relevant bool) {
 func (k *Kit) Delete(object metav1.Object, policy metav1.DeletionPropagation) {
 	k.t.Helper()
 	id := k.identify(object)
-	server, err := k.server()
-	if err == nil {
-		uid := object.GetUID()
-		err = server.Delete(k.t.Context(), id, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}})
-	}
-	if err != nil {
+	op := remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: &policy})
+	if err := k.sender.Do(k.t.Context(), &op); err != nil {
 		k.t.Fatalf("deleting %s: %v", id, err)
 	}
-}
-
-// server returns a server for a request of the user's.
-func (k *Kit) server() (*cluster.Server, error) {
-	reader, err := cluster.NewReader(k.t.Context(), k.config, cluster.NewStats(), cluster.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return cluster.NewServer(reader, k.config, cluster.ServerOptions{FieldManager: manager})
 }
 
 // identify finds an object by its UID.

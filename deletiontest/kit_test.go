@@ -4,53 +4,71 @@ package deletiontest_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kubectl-gc/kubectl-gc/deletiontest"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
-// apiServer is the config of a control plane without controllers, as envtest has it; nil with -short.
-var apiServer *rest.Config
+// bare is a control plane without controllers, as envtest has it, that starts when a test needs it.
+var bare struct {
+	sync.Once
+	*controlplane.ControlPlane
+	config *rest.Config
+	err    error
+}
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	code := func() int {
-		if testing.Short() {
-			return m.Run()
-		}
-		cp, err := controlplane.Run(context.Background(), controlplane.Options{}, os.Stderr)
-		if err == nil {
-			defer func() { _ = cp.Close() }()
-			apiServer, err = clientcmd.BuildConfigFromFlags("", cp.Kubeconfig)
-		}
-		if err != nil {
+	log.SetLogger(logr.Discard())
+	code := m.Run()
+	if bare.ControlPlane != nil {
+		if err := bare.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			return 1
+			code = 1
 		}
-		apiServer.QPS = -1
-		return m.Run()
-	}()
+	}
 	os.Exit(code)
+}
+
+// apiServer returns the config of the control plane.
+func apiServer(t testing.TB) *rest.Config {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a control plane, which go test -short does not start")
+	}
+	bare.Do(func() {
+		if bare.ControlPlane, bare.err = controlplane.Run(context.Background(), controlplane.Options{}, os.Stderr); bare.err == nil {
+			bare.config, bare.err = clientcmd.BuildConfigFromFlags("", bare.Kubeconfig)
+		}
+	})
+	if bare.err != nil {
+		t.Fatal(bare.err)
+	}
+	config := rest.CopyConfig(bare.config)
+	config.QPS = -1
+	return config
 }
 
 // connect returns a client in a namespace of the test's own.
 func connect(t *testing.T) (client.Client, string) {
 	t.Helper()
-	if apiServer == nil {
-		t.Skip("needs a control plane, which go test -short does not start")
-	}
-	c, err := client.New(apiServer, client.Options{})
+	c, err := client.New(apiServer(t), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,26 +97,52 @@ func configMap(namespace, name string, owners ...metav1.Object) *corev1.ConfigMa
 	return o
 }
 
+// TestManyDependents says how long the dependents of an owner take, beside as many deletions by themselves.
 func TestManyDependents(t *testing.T) {
 	c, namespace := connect(t)
-	owner := configMap(namespace, "owner")
-	create(t, c, owner)
-	for i := range 1000 {
-		create(t, c, configMap(namespace, fmt.Sprintf("dependent-%d", i), owner))
+	many := nightly.Of(100, 1000)
+	var dependents []client.Object
+	make := func(owners ...metav1.Object) {
+		dependents = nil
+		for i := range many {
+			dependents = append(dependents, configMap(namespace, fmt.Sprintf("dependent-%d", i), owners...))
+		}
+		each(t, dependents, func(o client.Object) error { return c.Create(t.Context(), o) })
 	}
-	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground} {
-		kit := deletiontest.Start(t, apiServer)
+	make()
+	begun := time.Now()
+	each(t, dependents, func(o client.Object) error { return c.Delete(t.Context(), o) })
+	t.Logf("%d deletions: %s", many, time.Since(begun))
+
+	kit := deletiontest.Start(t, apiServer(t))
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
+		owner := configMap(namespace, "owner")
+		create(t, c, owner)
+		make(owner)
 		kit.Settle()
 		begun := time.Now()
 		kit.Delete(owner, policy)
 		kit.LeavesNothing(owner)
-		t.Logf("1000 dependents, %s: %s", policy, time.Since(begun))
+		t.Logf("%d dependents, %s: %s", many, policy, time.Since(begun))
+	}
+}
+
+// each does something about each of all, as many at once as the garbage collector does.
+func each[T any](t *testing.T, all []T, do func(T) error) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(20)
+	for _, one := range all {
+		group.Go(func() error { return do(one) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
 	}
 }
 
 func TestKinds(t *testing.T) {
 	c, namespace := connect(t)
-	kit := deletiontest.Start(t, apiServer)
+	kit := deletiontest.Start(t, apiServer(t))
 	owner := configMap(namespace, "owner")
 	create(t, c, owner)
 	child := configMap(namespace, "child", owner)
@@ -121,7 +165,7 @@ func TestKinds(t *testing.T) {
 	kit.StaysStuck(stuck, "fin-absent")
 	t.Log(time.Since(begun))
 	stuck.Finalizers = nil
-	if err := c.Patch(t.Context(), stuck, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+	if err := c.Patch(t.Context(), stuck, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 		t.Fatal(err)
 	}
 	var ns corev1.Namespace
@@ -130,4 +174,21 @@ func TestKinds(t *testing.T) {
 	}
 	kit.Finalizes(&ns, 10*time.Second)
 	t.Log(time.Since(begun))
+}
+
+// TestEnds has two Kits at once, of which nothing is left when they have ended.
+func TestEnds(t *testing.T) {
+	c, namespace := connect(t)
+	before := goleak.IgnoreCurrent()
+	for range 2 {
+		t.Run("kit", func(t *testing.T) {
+			t.Parallel()
+			kit := deletiontest.Start(t, apiServer(t))
+			owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "owner-"}}
+			create(t, c, owner)
+			kit.Delete(owner, metav1.DeletePropagationForeground)
+			kit.LeavesNothing(owner)
+		})
+	}
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 }

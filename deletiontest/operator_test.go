@@ -68,7 +68,9 @@ func (r *toy) Reconcile(ctx context.Context, request reconcile.Request) (reconci
 		}
 	}
 	child := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: "child"}}
-	ref := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: new(r.bug != notBlocking)}
+	ref := metav1.OwnerReference{
+		APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: new(r.bug != notBlocking),
+	}
 	child.OwnerReferences = []metav1.OwnerReference{ref}
 	other := outside(owner)
 	if r.bug == elsewhere {
@@ -100,7 +102,7 @@ func (r *toy) finalize(ctx context.Context, owner *corev1.ConfigMap) error {
 // run runs the operator in a namespace until the function that it returns is called.
 func (r *toy) run(t *testing.T, namespace string) (stop func()) {
 	t.Helper()
-	manager, err := ctrl.NewManager(apiServer, ctrl.Options{
+	manager, err := ctrl.NewManager(apiServer(t), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 	})
@@ -142,10 +144,11 @@ func (r *recorder) Fatal(args ...any) {
 // TestBugs has an operator with a bug in a deletion test of five lines, which names the bug.
 func TestBugs(t *testing.T) {
 	for bug, says := range map[bug][]string{
-		none:        nil,
-		madeAgain:   {"Secret/NAMESPACE/child was created", "must not create dependents of an owner that has a deletionTimestamp"},
-		neverGone:   {"leaves ConfigMap/NAMESPACE/toy", cleanup, "fin-absent"},
-		tooEarly:    {"ConfigMap/NAMESPACE/toy was gone while ConfigMap/default/of-NAMESPACE was still there", "its finalizer " + cleanup + " was removed before"},
+		none:      nil,
+		madeAgain: {"Secret/NAMESPACE/child was created", "must not create dependents of an owner that has a deletionTimestamp"},
+		neverGone: {"leaves ConfigMap/NAMESPACE/toy", cleanup, "fin-absent"},
+		tooEarly: {"ConfigMap/NAMESPACE/toy was gone while ConfigMap/default/of-NAMESPACE was still there",
+			"its finalizer " + cleanup + " was removed before"},
 		elsewhere:   {"ConfigMap/default/of-NAMESPACE", "another namespace"},
 		notBlocking: {"Secret/NAMESPACE/child does not block the foreground deletion of ConfigMap/NAMESPACE/toy", "blockOwnerDeletion"},
 	} {
@@ -174,7 +177,7 @@ func TestBugs(t *testing.T) {
 
 // deletionTest is what a developer would write.
 func deletionTest(t testing.TB, c client.Client, namespace string) {
-	kit := deletiontest.Start(t, apiServer)
+	kit := deletiontest.Start(t, apiServer(t))
 	owner, other := configMap(namespace, "toy"), configMap("default", "of-"+namespace)
 	if err := c.Create(t.Context(), owner); err != nil {
 		t.Fatal(err)

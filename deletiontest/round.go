@@ -23,11 +23,14 @@ const settle = 50 * time.Millisecond
 // longest is how long one round collects: a controller that makes again what is deleted gives it work without end.
 const longest = 3 * time.Second
 
-// run makes rounds until the context ends: one when something has changed, or somebody asks for it.
-func (k *Kit) run(ctx context.Context) {
+// workers is how many requests the garbage collector of kube-controller-manager makes at once.
+const workers = 20
+
+// run makes rounds until the first context ends: one when something has changed, or somebody asks for it.
+func (k *Kit) run(ctx, reading context.Context) {
 	var before *round
 	for ctx.Err() == nil {
-		r, err := k.begin(ctx, before)
+		r, err := k.begin(reading, before)
 		if err == nil {
 			before = r
 			err = r.act(ctx)
@@ -84,33 +87,29 @@ func (k *Kit) begin(ctx context.Context, before *round) (*round, error) {
 	if err != nil {
 		return r, err
 	}
-	if r.server, err = cluster.NewServer(r.reader, k.config, cluster.ServerOptions{Settle: settle, IgnoreGrace: true, FieldManager: manager}); err != nil {
+	options := cluster.ServerOptions{Settle: settle, IgnoreGrace: true, FieldManager: manager}
+	if r.server, err = cluster.NewServer(r.reader, k.config, options); err != nil {
 		return r, err
 	}
 	watching, stop := context.WithCancel(ctx)
 	r.stop = stop
 	r.server.Watch(watching, snapshot, r.reader.Resources())
-	if before != nil {
-		_, _ = tap{before.server, k}.Events(ctx, false)
+	k.read(snapshot)
+	if before != nil { // what it tells may be newer than the snapshot
+		events, _ := before.server.Events(ctx, false)
+		k.hear(events)
 		before.stop()
 	}
 	r.graph = graph.New(snapshot)
-	k.read(snapshot)
 	return r, nil
 }
 
 // act does what is due.
 func (r *round) act(ctx context.Context) error {
-	snapshot, deciding, waits := r.graph.Snapshot(), []graph.Object(nil), false
+	snapshot, deciding := r.graph.Snapshot(), []graph.Object(nil)
 	for n := range r.graph.Nodes() {
-		resource := n.Resource()
-		switch {
-		case n.Virtual():
-		case n.BeingDeleted() || resource.IsPod():
+		if resource := n.Resource(); !n.Virtual() && (n.BeingDeleted() || resource.IsPod()) {
 			deciding = append(deciding, *n.Object())
-		}
-		if !n.Virtual() && n.BeingDeleted() {
-			waits = waits || hasForeign(n.Object())
 		}
 	}
 	if len(deciding) > 0 {
@@ -119,28 +118,20 @@ func (r *round) act(ctx context.Context) error {
 			return err
 		}
 	}
-	observer := func(gc.Step) { r.writes++ }
+	observer := func(s gc.Step) {
+		if s.Err == nil { // what is refused is not done, but asked for again when something has changed
+			r.writes++
+		}
+	}
 	collecting, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	_, err := gc.New(tap{r.server, r.kit}, r.graph, gc.Options{Workers: 16, Observer: observer}).Collect(collecting, "")
+	server := &tap{r.server, r.kit, r.kit.endedOwners(r.graph)}
+	_, err := gc.New(server, r.graph, gc.Options{Workers: workers, Observer: observer}).Collect(collecting, "")
 	if errors.Is(err, context.DeadlineExceeded) {
 		r.writes++ // there is more to do
 		err = nil
 	}
-	r.kit.mu.Lock()
-	r.kit.done.waits = waits
-	r.kit.mu.Unlock()
 	return err
-}
-
-// hasForeign reports whether somebody else than Kubernetes' own controllers holds the object.
-func hasForeign(o *graph.Object) bool {
-	for _, f := range o.Finalizers {
-		if who, _ := simulator.OfControllerManager(o, f); who != simulator.Acts && !graph.IsCollectorFinalizer(f) {
-			return true
-		}
-	}
-	return false
 }
 
 // others does what the other controllers would: that of namespaces, kubelets, and those that protect claims and volumes. A pod is
@@ -155,12 +146,8 @@ func (r *round) others(ctx context.Context, snapshot *graph.Snapshot) error {
 		Now: r.reader.Now(ctx), Server: r.reader.Server(ctx),
 		Actors: simulator.Actors{NamespaceController: true, Kubelets: true, Finalizer: simulator.OfControllerManager},
 	})
-	sender, err := cluster.NewSender(r.kit.config, cluster.NewStats(), manager, false)
-	if err != nil {
-		return err
-	}
 	for i := range due {
-		if sender.Do(ctx, &due[i]) == nil { // what has changed meanwhile is looked at in the next round
+		if r.kit.sender.Do(ctx, &due[i]) == nil { // what has changed meanwhile is looked at in the next round
 			r.writes++
 		}
 	}
@@ -208,14 +195,19 @@ func (r *round) listen(ctx context.Context) {
 	<-relevant
 }
 
-// tap is the server for a Collector, of which the Kit hears what it tells.
+// tap is the server for a Collector, of which the Kit hears what it tells. It begins with what the Kit has heard before.
 type tap struct {
 	*cluster.Server
-	kit *Kit
+	kit   *Kit
+	first []gc.Event
 }
 
 // Events implements gc.Server.
-func (t tap) Events(ctx context.Context, wait bool) ([]gc.Event, error) {
+func (t *tap) Events(ctx context.Context, wait bool) ([]gc.Event, error) {
+	if first := t.first; len(first) > 0 {
+		t.first = nil
+		return first, nil
+	}
 	events, err := t.Server.Events(ctx, wait)
 	t.kit.hear(events)
 	return events, err
