@@ -66,6 +66,8 @@ test: control-plane ## Run the short form of every test, on real control planes
 	go test -timeout 30m $(OTHERS)
 	go test -timeout 30m -p 1 $(PLANES)
 	go -C test/cluster test ./...
+	go vet -C deletiontest ./...
+	go -C deletiontest test -timeout 10m ./...
 
 # Each part is what make test leaves out of some tests. .ci/run has one of the first six, by the commit.
 NIGHTLY = sessions faults worlds layouts kills strikes charts kubelet versions bench
@@ -79,7 +81,8 @@ NIGHTLY_kills = go test -timeout 1h ./test/e2e -run 'TestUnstickKilled/(bare|sic
 NIGHTLY_strikes = go test -timeout 1h ./test/e2e -run 'TestUnstickKilled/controllers|TestUnstickUnanswered'
 NIGHTLY_bench = go run ./test/bench compare
 NIGHTLY_versions = sh -c 'for v in 1.30.14 1.37.0; do \
-	KUBECTL_GC_TEST_KUBERNETES=$$v go test -timeout 1h -p 1 -run "TestConformance|TestDifferential$$$$" ./pkg/cluster ./test/differential || exit 1; done'
+	KUBECTL_GC_TEST_KUBERNETES=$$v go test -timeout 1h -p 1 -run "TestConformance|TestDifferential$$$$" ./pkg/cluster ./test/differential || exit 1; \
+	KUBECTL_GC_TEST_KUBERNETES=$$v go -C deletiontest test -timeout 1h -run TestScenarios . || exit 1; done'
 
 nightly: $(NIGHTLY:%=nightly-%) ## Run the long form of the tests, part by part: NIGHTLY="sessions faults ..."
 

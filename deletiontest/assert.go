@@ -18,14 +18,14 @@ import (
 // LeavesNothing waits until the cluster is at rest, and fails the test unless the deleted owner is gone with all that
 // depended on it, and with what else its finalizer is for: objects without a reference to it. They must go before
 // it does, and so must dependents if its deletion was a foreground one.
-func (k *Kit) LeavesNothing(owner metav1.Object, besides ...metav1.Object) {
+func (k *Kit) LeavesNothing(owner metav1.Object, others ...metav1.Object) {
 	k.t.Helper()
-	all := append([]metav1.Object{owner}, besides...)
+	all := append([]metav1.Object{owner}, others...)
 	for _, o := range all {
 		k.identify(o)
 	}
 	restless := k.settle(k.remakes(owner), all...)
-	left, wrong := k.leaves(owner, besides)
+	left, wrong := k.leaves(owner, others)
 	if len(left) > 0 {
 		wrong = append(wrong, fmt.Sprintf("the deletion of %s leaves %s", k.identify(owner), some(left)))
 		wrong = append(wrong, k.madeAgain(owner)...)
@@ -38,7 +38,7 @@ func (k *Kit) LeavesNothing(owner metav1.Object, besides ...metav1.Object) {
 }
 
 // leaves returns what the deletion of the owner leaves, and what else is wrong about it.
-func (k *Kit) leaves(owner metav1.Object, besides []metav1.Object) (left, wrong []string) {
+func (k *Kit) leaves(owner metav1.Object, others []metav1.Object) (left, wrong []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o := k.history[owner.GetUID()]
@@ -52,7 +52,7 @@ func (k *Kit) leaves(owner metav1.Object, besides []metav1.Object) (left, wrong 
 				"blockOwnerDeletion: true, so that its owner may be gone while it is still there", d.object.Identity(), id))
 		}
 	}
-	for _, b := range besides {
+	for _, b := range others {
 		l := k.history[b.GetUID()]
 		if all = append(all, l); o.goneBefore(l) {
 			wrong = append(wrong, fmt.Sprintf("%s was gone while %s was still there: %s", id, l.object.Identity(), o.wentEarly()))

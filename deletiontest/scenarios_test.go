@@ -54,7 +54,7 @@ func TestScenarios(t *testing.T) {
 	for i, a := range ours {
 		b := theirs[i]
 		t.Run(a.name, func(t *testing.T) {
-			switch diff, why := a.differs(b), a.mayDiffer(); {
+			switch diff, why := a.differs(b), otherwise[a.scenario.Name]; {
 			case diff == "":
 			case why != "":
 				t.Logf("%s:\n%s", why, diff)
@@ -65,22 +65,18 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// otherwise are the rules whose scenarios may end otherwise, and why: docs/internals/preview.md lists them, or they are
-// races of kube-controller-manager.
+const unblocked = "the DELETE after the unblocking patch conflicts, and often becomes Background"
+
+// otherwise are the scenarios that may end otherwise, and why: docs/internals/preview.md lists it, or it is a race of
+// kube-controller-manager.
 var otherwise = map[string]string{
-	"B3":                            "what is asked for by a name that no object can have is an accident",
-	"C2":                            "the DELETE after the unblocking patch conflicts, and often becomes Background",
-	"C2/C7":                         "the same",
-	"C2/D7":                         "the same",
-	"D4: dependents that come late": "kube-controller-manager decides about them when their owner changes",
+	"B3: a name that no object can have leads nowhere, and so proves nothing":           "what such a name asks for is an accident",
+	"C2: a dependent in foreground deletion makes its owner let go of its own":          unblocked,
+	"C2/C7: what comes after the reference is unblocked is a foreground deletion":       unblocked,
+	"C2/D7: only references that block are unblocked, and the others stay as they are":  unblocked,
+	"D4: dependents that come late":                                                     "decided about when their owner changes",
 	"D5: also when that is a dependent itself":                                          "decided about while the owner waits, or after",
 	"D6: and one that it orphans in the same moment, or later, is decided about before": "decided about before or after",
-}
-
-// mayDiffer returns why the act may end otherwise, empty if it may not.
-func (a *act) mayDiffer() string {
-	rule, _, _ := strings.Cut(a.scenario.Name, ":")
-	return otherwise[rule] + otherwise[a.scenario.Name]
 }
 
 func control(t *testing.T, do func(component string) error) {
@@ -285,7 +281,7 @@ func alike(t *testing.T, ours, theirs []*act, phase int) bool {
 	t.Helper()
 	var different atomic.Int32
 	each(t, indexes(ours), func(i int) error {
-		if phase >= len(ours[i].ends) || ours[i].mayDiffer() != "" {
+		if phase >= len(ours[i].ends) || otherwise[ours[i].scenario.Name] != "" {
 			return nil
 		}
 		left, err := theirs[i].play.States(t.Context())

@@ -92,6 +92,7 @@ export default defineConfig({
         text: 'In use',
         items: [
           page('Beside other programs', 'docs/integrations'), page('In the cluster', 'docs/in-cluster'), page('Metrics', 'docs/metrics'),
+          page('Testing deletion', 'docs/testing-deletion'),
           page('Security', 'docs/security'), page('Reliability', 'docs/reliability'), page('Compatibility', 'docs/compatibility'),
           page('Benchmarks', 'docs/benchmarks'), page('Layouts of operators', 'docs/foresight-layouts')
         ]

@@ -25,11 +25,12 @@ import (
 // versionEnv is VersionEnv of module test/cluster.
 const versionEnv = "KUBECTL_GC_TEST_KUBERNETES"
 
-// packages are those whose tests run against each version, with their arguments.
+// packages are those whose tests run against each version: the directory of their module, and arguments.
 var packages = [][]string{
-	{"./test/e2e"},
-	{"./pkg/cluster", "-run=TestConformance"},
-	{"./test/differential", "-run=TestDifferential$|TestVanishingLive", "-cases=300"},
+	{".", "./test/e2e"},
+	{".", "./pkg/cluster", "-run=TestConformance"},
+	{".", "./test/differential", "-run=TestDifferential$|TestVanishingLive", "-cases=300"},
+	{"deletiontest", ".", "-run=TestScenarios"},
 }
 
 func main() {
@@ -93,8 +94,9 @@ func write(out string) error {
 func test(ctx context.Context, version string) (*result, error) {
 	r := &result{Version: version, When: time.Now().UTC().Format(time.DateOnly), Skipped: map[string]string{}}
 	for _, arguments := range packages {
-		fmt.Fprintf(os.Stderr, "versions: Kubernetes %s: go test %s\n", version, strings.Join(arguments, " "))
-		command := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-count=1", "-timeout=60m"}, arguments...)...)
+		fmt.Fprintf(os.Stderr, "versions: Kubernetes %s: go test %s\n", version, strings.Join(arguments[1:], " "))
+		command := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-count=1", "-timeout=60m"}, arguments[1:]...)...)
+		command.Dir = arguments[0]
 		command.Env = append(os.Environ(), versionEnv+"="+version)
 		command.Stderr = os.Stderr
 		stdout, err := command.StdoutPipe()
@@ -108,7 +110,7 @@ func test(ctx context.Context, version string) (*result, error) {
 			return nil, err
 		}
 		if err := command.Wait(); err != nil && len(r.Failed) == 0 {
-			return nil, fmt.Errorf("go test %s: %w", arguments[0], err)
+			return nil, fmt.Errorf("go test %s: %w", arguments[1], err)
 		}
 	}
 	return r, nil
