@@ -3,12 +3,16 @@
 package change
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -27,7 +31,7 @@ var (
 
 // free adds what lets an object go that is neither a claim nor a volume: its dependents are orphaned, which stops the deletion of those that are left, and its
 // finalizers are removed, of which nobody acts on any.
-func (r *Revival) free(report *explain.Report, g *graph.Graph, id graph.Identity, o *unstructured.Unstructured) error {
+func (r *Revival) free(report *explain.Report, g *graph.Graph, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID]) error {
 	n, known := g.Node(id.UID)
 	switch {
 	case id.Resource.IsNamespace() || id.Resource.IsCRD():
@@ -59,13 +63,82 @@ func (r *Revival) free(report *explain.Report, g *graph.Graph, id graph.Identity
 		r.add(remedy.PatchOf(id, steps...), explain.Dangerous)
 	}
 	for _, d := range n.Dependents() {
-		if d.BeingDeleted() {
+		switch {
+		case revived.Has(d.UID()):
+		case d.BeingDeleted():
 			r.Going = append(r.Going, d.Identity())
-		} else {
+		default:
 			r.Orphans = append(r.Orphans, *d.Object())
 		}
 	}
 	return nil
+}
+
+// Frees reports whether a change lets go what is neither claim nor volume.
+func (r *Revival) Frees(c *Change) bool {
+	return slices.ContainsFunc(r.Objects, func(id graph.Identity) bool { return id.UID == c.Op.Object.UID && !stores(id.Resource) })
+}
+
+// Within reports whether a revival does nothing to objects that another one does not.
+func (r *Revival) Within(agreed *Revival) bool {
+	return !slices.ContainsFunc(r.Changes, func(c Change) bool {
+		return !slices.ContainsFunc(agreed.Changes, func(a Change) bool { return a.Op.Key() == c.Op.Key() })
+	})
+}
+
+// gone is a cluster as it is when objects have gone.
+type gone struct {
+	restore.Cluster
+	objects []graph.Identity
+}
+
+func (g gone) Find(id graph.Identity) (*unstructured.Unstructured, error) {
+	if slices.ContainsFunc(g.objects, func(o graph.Identity) bool { return o.Unidentified() == id.Unidentified() }) {
+		return nil, nil
+	}
+	return g.Cluster.Find(id)
+}
+
+// Recreatable returns why what is let go by others than claims and volumes would not be recreated, by the plan for that, and by what the server says to dry runs.
+// A server that accepts an object but for its name, which it still has, has checked all the rest (pkg/registry/generic/registry/store.go, Create).
+func (w *Writer) Recreatable(ctx context.Context, r *Revival, try func(context.Context, *remedy.Op) error) error {
+	var saved []restore.Saved
+	var objects []graph.Identity
+	for n, id := range r.Objects {
+		if !stores(id.Resource) {
+			saved, objects = append(saved, restore.Saved{Object: id, Manifest: undeleted(r.Kept[n])}), append(objects, id)
+		}
+	}
+	plan := restore.Of(saved, gone{w.there(ctx, w.Now(), saved), objects}, nil)
+	for _, i := range plan.Items {
+		if !i.Writes() {
+			return fmt.Errorf("%s would not be recreated: %s", i.Object, i.Reason)
+		}
+	}
+	for _, op := range plan.Tries() {
+		unallocated(op.Manifest)
+		if err := try(ctx, &op); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("%s would not be recreated: %w", op.Object, err)
+		}
+	}
+	return nil
+}
+
+// unallocated takes out of a Service what it still has, so that nothing else could have it.
+func unallocated(o map[string]any) {
+	if o["kind"] != "Service" {
+		return
+	}
+	for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+		unstructured.RemoveNestedField(o, "spec", field)
+	}
+	ports, _, _ := unstructured.NestedSlice(o, "spec", "ports")
+	for i := range ports {
+		if port, is := ports[i].(map[string]any); is {
+			delete(port, "nodePort")
+		}
+	}
+	_ = unstructured.SetNestedSlice(o, ports, "spec", "ports") // it was one
 }
 
 // attended returns why a finalizer is not removed: a controller acts on it, or it is not known that none does, or could begin to. Of a finalizer that nobody
@@ -99,7 +172,7 @@ func attended(report *explain.Report, id graph.Identity, finalizer string) error
 // this program; empty for nobody.
 func since(o *unstructured.Unstructured) string {
 	for _, m := range o.GetManagedFields() {
-		if m.Time != nil && !m.Time.Before(o.GetDeletionTimestamp()) && m.Manager != "kube-controller-manager" && m.Manager != "kubectl-gc" {
+		if created := o.GetCreationTimestamp(); m.Time != nil && !m.Time.Before(o.GetDeletionTimestamp()) && !m.Time.Equal(&created) && m.Manager != "kube-controller-manager" && m.Manager != "kubectl-gc" {
 			return m.Manager
 		}
 	}

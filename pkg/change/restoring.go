@@ -134,12 +134,16 @@ func Made(lost []restore.Saved, undos []*Recorded) {
 
 // Restoration finds out how what a run has deleted is made again, which began then.
 func (w *Writer) Restoration(ctx context.Context, began time.Time, lost []restore.Saved, wanted func(graph.Identity) bool) *restore.Plan {
+	return restore.Of(lost, w.there(ctx, began, lost), wanted)
+}
+
+func (w *Writer) there(ctx context.Context, began time.Time, lost []restore.Saved) *there {
 	there := &there{ctx: ctx, began: began, Writer: w, many: map[place]int{}, lists: map[place]map[string]*unstructured.Unstructured{}}
 	there.volumes = sync.OnceValues(func() ([]unstructured.Unstructured, error) { return w.List(ctx, evidence.Volumes, "") })
 	for i := range lost {
 		there.many[placeOf(lost[i].Object)]++
 	}
-	return restore.Of(lost, there, wanted)
+	return there
 }
 
 func placeOf(id graph.Identity) place { return place{id.Resource.GroupVersionResource, id.Namespace} }

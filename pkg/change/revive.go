@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // Revival is how objects are kept that are being deleted by mistake. A deletion cannot be taken back: the data of claims and volumes is secured, the objects
@@ -31,8 +32,10 @@ type Revival struct {
 	Changes []Change
 	// Secured is how many of these keep data.
 	Secured int
-	// Orphans depend on the objects, and are linked to what is recreated. Going are being deleted themselves.
+	// Orphans depend on the objects, and are linked to what is recreated; Earlier are those that an interrupted revival has orphaned. Going are being
+	// deleted themselves.
 	Orphans []graph.Object
+	Earlier []restore.Saved
 	Going   []graph.Identity
 }
 
@@ -71,7 +74,7 @@ func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool, 
 	for n, id := range r.Objects {
 		err := errClaimsAlone
 		if stores(id.Resource) {
-			err = w.secure(ctx, r, id, r.Kept[n], revived)
+			err = w.secure(ctx, r, id, r.Kept[n], revived, secure)
 		}
 		if err != nil && (secure || stores(id.Resource)) {
 			return nil, fmt.Errorf("%s: %w", id, err)
@@ -91,7 +94,7 @@ func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool, 
 		if stores(id.Resource) {
 			err = w.letGo(ctx, r, id, r.Kept[n], revived)
 		} else {
-			err = r.free(report, g, id, r.Kept[n])
+			err = r.free(report, g, id, r.Kept[n], revived)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
@@ -108,7 +111,7 @@ func (r *Revival) add(op remedy.Op, risk explain.Risk) {
 }
 
 // secure has the volume retained whose data would be destroyed.
-func (w *Writer) secure(ctx context.Context, r *Revival, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID]) error {
+func (w *Writer) secure(ctx context.Context, r *Revival, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID], secure bool) error {
 	volume := o
 	if id.Resource.Resource == evidence.Claims.Resource {
 		name := evidence.Nested(o, "spec", "volumeName")
@@ -123,7 +126,7 @@ func (w *Writer) secure(ctx context.Context, r *Revival, id graph.Identity, o *u
 		if volume == nil || evidence.Nested(volume, "spec", "claimRef", "uid") != string(o.GetUID()) {
 			return errDestroying
 		}
-		if id.UID = volume.GetUID(); volume.GetDeletionTimestamp() != nil && !revived.Has(id.UID) {
+		if id.UID = volume.GetUID(); volume.GetDeletionTimestamp() != nil && !revived.Has(id.UID) && !secure {
 			return fmt.Errorf("its volume %s is being deleted, too: revive both", id)
 		}
 	}
@@ -247,24 +250,46 @@ func (j *Journal) Keep(r *Revival) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.keeps = true
-	plan := func(id graph.Identity, result gc.Result, manifest *unstructured.Unstructured) error {
-		kept, err := j.keep(manifest, false)
-		if err != nil {
-			return err
-		}
-		return j.append(map[string]Planned{"planned": {Object: id, Result: result, Kept: &kept}}, false)
-	}
 	for n, id := range r.Objects {
-		manifest := r.Kept[n].DeepCopy()
-		manifest.SetDeletionTimestamp(nil) // that is the mistake
-		if err := plan(id, "", manifest); err != nil {
+		if err := j.plan(id, "", undeleted(r.Kept[n])); err != nil {
 			return err
 		}
 	}
+	return j.keepOrphans(r)
+}
+
+// KeepOrphans writes what has come to depend on what a revival lets go, before that is orphaned.
+func (j *Journal) KeepOrphans(r *Revival) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.keepOrphans(r)
+}
+
+func (j *Journal) keepOrphans(r *Revival) error {
 	for i := range r.Orphans {
-		if err := plan(r.Orphans[i].Identity(), gc.Orphaned, referring(&r.Orphans[i])); err != nil {
+		if err := j.plan(r.Orphans[i].Identity(), gc.Orphaned, referring(&r.Orphans[i])); err != nil {
+			return err
+		}
+	}
+	for i := range r.Earlier {
+		if err := j.plan(r.Earlier[i].Object, gc.Orphaned, r.Earlier[i].Manifest); err != nil {
 			return err
 		}
 	}
 	return errors.Join(j.syncKept(), j.file.Sync(), syncDir(j.Dir))
+}
+
+func (j *Journal) plan(id graph.Identity, result gc.Result, manifest *unstructured.Unstructured) error {
+	kept, err := j.keep(manifest, false)
+	if err != nil {
+		return err
+	}
+	return j.append(map[string]Planned{"planned": {Object: id, Result: result, Kept: &kept}}, false)
+}
+
+// undeleted is an object as it was before its deletion, which is the mistake.
+func undeleted(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	o.SetDeletionTimestamp(nil)
+	return o
 }

@@ -12,15 +12,18 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // reviveOptions are what the command line of revive says.
@@ -30,9 +33,10 @@ type reviveOptions struct {
 	consenting
 	secureOnly bool
 	args       []string
-	// claims are the claims and volumes among the args, others explains the rest.
+	// claims are the claims and volumes among the args, others explains the rest, and trial sends dry runs.
 	claims []graph.Identity
 	others explainOptions
+	trial  *cluster.Sender
 }
 
 const reviveLong = `Keep objects that are being deleted by mistake, and still exist. A deletion
@@ -48,9 +52,10 @@ sets the volume to Retain.
 Any other object is revived if no controller acts on its finalizers: its
 dependents are orphaned, its finalizers removed, it is recreated with them, and
 its dependents are linked to it again. Not revived are namespaces, definitions,
-nodes, Pods, Jobs and Secrets.
+nodes, Pods, Jobs, Secrets and ServiceAccounts.
 
-A run that was interrupted is completed by undo.
+A run that was interrupted is completed by the same command or, when the objects
+are gone, by undo.
 
 Exit codes:
   0    done
@@ -128,17 +133,51 @@ func (o *reviveOptions) plan(ctx context.Context) (*change.Revival, error) {
 			return nil, err
 		}
 		for i := range l.report.Objects {
+			if l.report.Objects[i].Verdict == explain.NotFound {
+				return nil, fmt.Errorf("%s: not found", l.report.Objects[i].Object)
+			}
 			ids = append(ids, l.report.Objects[i].Object)
 		}
 	} else if len(o.others.args) > 0 {
 		return nil, usageError{errors.New("--secure is for claims and volumes")}
 	}
 	w := o.writer(nil)
-	return w.Revive(ctx, ids, o.secureOnly, l.report, l.graph)
+	r, err := w.Revive(ctx, ids, o.secureOnly, l.report, l.graph)
+	if err != nil || l.report == nil {
+		return r, err
+	}
+	if r.Earlier, err = o.earlier(r); err != nil {
+		return nil, err
+	}
+	return r, w.Recreatable(ctx, r, o.trial.Do)
+}
+
+// earlier are what an interrupted revival of the same objects has orphaned.
+func (o *reviveOptions) earlier(r *change.Revival) (all []restore.Saved, _ error) {
+	runs, err := o.recorded()
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range runs {
+		lost := run.Lost()
+		if slices.ContainsFunc(lost, func(s restore.Saved) bool {
+			return !s.Stayed && slices.ContainsFunc(r.Objects, func(id graph.Identity) bool { return id.UID == s.Object.UID })
+		}) {
+			all = append(all, slices.DeleteFunc(lost, func(s restore.Saved) bool { return !s.Stayed || s.Manifest == nil })...)
+		}
+	}
+	return all, nil
 }
 
 func (o *reviveOptions) run(ctx context.Context) error {
 	if err := o.reach(ctx, false); err != nil {
+		return err
+	}
+	config, err := o.config.ToRESTConfig()
+	if err != nil {
+		return kubeconfigError(err)
+	}
+	if o.trial, err = cluster.NewSender(config, o.stats, fieldManager, true); err != nil {
 		return err
 	}
 	r, err := o.plan(ctx)
@@ -256,25 +295,28 @@ const bindingTakes = time.Minute
 // letGo makes the changes, and waits until the objects are gone. After an error the volumes stay retained.
 func (o *reviveOptions) letGo(ctx context.Context, journal *change.Journal, r *change.Revival) error {
 	w := o.writer(journal)
-	hint := "the volumes that were secured keep their data; complete or take back the rest: " + o.undoCommand(journal.Dir)
+	hint := "complete or take back the rest: " + o.undoCommand(journal.Dir)
+	if r.Secured > 0 {
+		hint = "the volumes that were secured keep their data; " + hint
+	}
+	others := false
 	for i := range r.Changes {
 		c := &r.Changes[i]
+		if r.Frees(c) {
+			others = true
+			continue
+		}
 		before, err := w.Read(ctx, c.Op.Object)
+		if err == nil {
+			_, err = o.makes(ctx, &w, c, before)
+		}
 		if err != nil {
 			return hintedError{fmt.Errorf("%s: %w", render.Change(&c.Op), err), hint}
 		}
-		made := w.Make(ctx, c, before)
-		fmt.Fprintln(o.Out, render.Undone(&made))
-		if made.Status != change.Done {
-			return hintedError{fmt.Errorf("%s: %w", render.Change(&c.Op), cmp.Or(made.Err, remedy.ErrChanged)), hint}
-		}
-		if c.Op.Verb == remedy.Delete { // what the garbage collector removes is no part of the next change
-			orphaned := func(now *unstructured.Unstructured) bool {
-				return !slices.ContainsFunc(now.GetFinalizers(), graph.IsCollectorFinalizer)
-			}
-			if err := o.until(ctx, c.Op.Object, "its dependents are orphaned", orphaned); err != nil {
-				return hintedError{err, hint}
-			}
+	}
+	if others {
+		if err := o.free(ctx, journal, r); err != nil {
+			return hintedError{err, "run it again, or, if it is gone, complete it: " + o.undoCommand(journal.Dir)}
 		}
 	}
 	for _, id := range r.Objects {
@@ -286,6 +328,85 @@ func (o *reviveOptions) letGo(ctx context.Context, journal *change.Journal, r *c
 		}
 	}
 	return nil
+}
+
+// makes makes a change of an object that is as before shows it. It reports whether others were faster.
+func (o *reviveOptions) makes(ctx context.Context, w *change.Writer, c *change.Change, before *unstructured.Unstructured) (changed bool, _ error) {
+	made := w.Make(ctx, c, before)
+	if made.Status == change.Done {
+		fmt.Fprintln(o.Out, render.Undone(&made))
+		return false, nil
+	}
+	if err := cmp.Or(made.Err, remedy.ErrChanged); !apierrors.IsConflict(err) {
+		fmt.Fprintln(o.Out, render.Undone(&made))
+		return false, err
+	}
+	return true, nil
+}
+
+// mostLooks is how often a revival looks again, because dependents come or others write what it lets go.
+const mostLooks = 20
+
+// free lets go what is neither claim nor volume. All of the plan is found out again before each change, which is for the version that was looked at then: that
+// nobody acts on a finalizer, and what depends on the objects. What has come to is orphaned, too, before the finalizers are removed.
+func (o *reviveOptions) free(ctx context.Context, journal *change.Journal, r *change.Revival) error {
+	claims := o.claims
+	o.claims = nil
+	defer func() { o.claims = claims }()
+	w := o.writer(journal)
+	for looks, orphaned := 1, false; ; looks++ {
+		now, err := o.plan(ctx)
+		switch {
+		case err != nil:
+			return err
+		case !now.Within(r):
+			return errors.New("it has changed since the question")
+		case looks > mostLooks:
+			return errors.New("others write it, or create dependents of it, all the time")
+		}
+		verb := remedy.Patch
+		if !orphaned || len(now.Orphans) > 0 {
+			if verb, orphaned = remedy.Delete, true; looks > 1 {
+				if err := journal.KeepOrphans(now); err != nil {
+					return err
+				}
+			}
+		}
+		done, err := o.freed(ctx, &w, now, verb)
+		if err != nil || done && verb == remedy.Patch || len(o.others.args) == 0 {
+			return err
+		}
+		orphaned = orphaned && (done || verb == remedy.Patch)
+	}
+}
+
+// freed makes the changes of a verb, and waits until dependents are orphaned. It reports whether all were made. What is gone by then is not asked about again.
+func (o *reviveOptions) freed(ctx context.Context, w *change.Writer, now *change.Revival, verb remedy.Verb) (done bool, _ error) {
+	done, o.others.args = true, nil
+	for n, id := range now.Objects {
+		for i := range now.Changes {
+			c := &now.Changes[i]
+			if c.Op.Object.UID != id.UID || c.Op.Verb != verb {
+				continue
+			}
+			changed, err := o.makes(ctx, w, c, now.Kept[n])
+			if err != nil {
+				return false, fmt.Errorf("%s: %w", render.Change(&c.Op), err)
+			}
+			done = done && !changed
+		}
+		left := false
+		if err := o.until(ctx, id, "its dependents are orphaned", func(now *unstructured.Unstructured) bool {
+			left = verb == remedy.Patch || !slices.ContainsFunc(now.GetFinalizers(), graph.IsCollectorFinalizer)
+			return left
+		}); err != nil {
+			return false, err
+		}
+		if left {
+			o.others.args = append(o.others.args, remedy.Ref(id))
+		}
+	}
+	return done, nil
 }
 
 // until waits until an object is as it should be, or gone.

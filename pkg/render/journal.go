@@ -108,10 +108,13 @@ func Revival(w io.Writer, where *answer.Where, r *change.Revival, secure bool) e
 
 // revivedLast says what is done last, and what is not.
 func revivedLast(r *change.Revival) (lines []string) {
-	if len(r.Orphans) > 0 {
+	if len(r.Orphans)+len(r.Earlier) > 0 {
 		var ids []graph.Identity
 		for i := range r.Orphans {
 			ids = append(ids, r.Orphans[i].Identity())
+		}
+		for i := range r.Earlier {
+			ids = append(ids, r.Earlier[i].Object)
 		}
 		lines = append(lines, "finally: link "+names(ids)+" to it again")
 	}
@@ -122,7 +125,7 @@ func revivedLast(r *change.Revival) (lines []string) {
 		lines = append(lines, "finally: set reclaim policies as they are now; that of a volume that is recreated stays Retain")
 	}
 	if len(r.Going) > 0 {
-		lines = append(lines, "NOT:     "+names(r.Going)+": being deleted, too")
+		lines = append(lines, "NOT:     "+names(r.Going)+": being deleted, too: name it, or it loses its owner")
 	}
 	return lines
 }

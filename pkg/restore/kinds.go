@@ -75,7 +75,7 @@ var kinds = map[schema.GroupKind]kind{
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           {stage: limits},
 	{Group: "policy", Kind: "PodDisruptionBudget"}:                    {stage: limits},
 	{Kind: "ResourceQuota"}:                                           {stage: limits},
-	{Kind: "LimitRange"}:                                              {stage: limits},
+	{Kind: "LimitRange"}:                                              {stage: others}, // pods that start get its defaults
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {stage: guards},
 	{Kind: "Event"}:                                                   {unmade: true},
 	{Group: "events.k8s.io", Kind: "Event"}:                           {unmade: true},
@@ -105,10 +105,12 @@ func stageOf(r graph.Resource) stage {
 	return others
 }
 
-// Fit reports whether an object of a type that goes can be recreated as it was, with its manifest alone, before anybody acts on that it was gone.
+// Fit reports whether an object of a type that goes can be recreated as it was, with its manifest alone, before others act on that it was gone. Tokens are for
+// the UID of their ServiceAccount.
 func Fit(r graph.Resource) bool {
 	of := kindOf(r)
-	return kinds[of].stage != homes && !kinds[of].unmade && !r.IsPod() && !r.IsNode() && of != (schema.GroupKind{Kind: "Secret"}) && of != (schema.GroupKind{Group: "batch", Kind: "Job"})
+	unfit := []schema.GroupKind{{Kind: "Pod"}, {Kind: "Node"}, {Kind: "Secret"}, {Kind: "ServiceAccount"}, {Group: "batch", Kind: "Job"}}
+	return kinds[of].stage != homes && !kinds[of].unmade && !slices.Contains(unfit, of)
 }
 
 // unfit returns why an object must not be made again, empty for nothing.
