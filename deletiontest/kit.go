@@ -98,7 +98,7 @@ func Start(t testing.TB, config *rest.Config) *Kit {
 // connections are those of a Kit, which end with it.
 type connections struct {
 	mu   sync.Mutex
-	open map[net.Conn]bool
+	open map[net.Conn]bool // nil when they are closed
 }
 
 // configure returns a config for the same user with a transport of its own, which all clients of a Kit share.
@@ -125,12 +125,17 @@ func (c *connections) dialer(with dial) dial {
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := with(ctx, network, address)
-		if err == nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.open[conn] = true
+		if err != nil {
+			return nil, err
 		}
-		return conn, err
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.open == nil { // http.Transport goes on with what nobody waits for any more
+			_ = conn.Close()
+			return nil, net.ErrClosed
+		}
+		c.open[conn] = true
+		return conn, nil
 	}
 }
 
@@ -140,6 +145,7 @@ func (c *connections) close() {
 	for conn := range c.open {
 		_ = conn.Close()
 	}
+	c.open = nil
 }
 
 // Settle returns when nothing is left to do: every dependent, namespace, pod, claim and volume has what its deletion needs
