@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +65,7 @@ func (r *Revival) free(report *explain.Report, g *graph.Graph, id graph.Identity
 	}
 	for _, d := range n.Dependents() {
 		switch {
-		case revived.Has(d.UID()):
+		case revived.Has(d.UID()), slices.ContainsFunc(r.Orphans, func(o graph.Object) bool { return o.UID == d.UID() }):
 		case d.BeingDeleted():
 			r.Going = append(r.Going, d.Identity())
 		default:
@@ -117,11 +118,16 @@ func (w *Writer) Recreatable(ctx context.Context, r *Revival, try func(context.C
 	}
 	for _, op := range plan.Tries() {
 		unallocated(op.Manifest)
-		if err := try(ctx, &op); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := try(ctx, &op); err != nil && !apierrors.IsAlreadyExists(err) && !full(err) {
 			return fmt.Errorf("%s would not be recreated: %w", op.Object, err)
 		}
 	}
 	return nil
+}
+
+// full reports whether a quota has no room for an object as long as the same is there (k8s.io/apiserver, plugin/resourcequota/controller.go, CheckRequest).
+func full(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: ")
 }
 
 // unallocated takes out of a Service what it still has, so that nothing else could have it.

@@ -139,7 +139,7 @@ func (r *Recorded) line(n int, line []byte) error {
 		return err
 	}
 	switch {
-	case e.Planned != nil && len(r.Changes) == 0:
+	case e.Planned != nil: // also what has come to depend on what is let go
 		r.Planned = append(r.Planned, *e.Planned)
 	case e.Op != nil && e.Op.Complete() && e.Number == len(r.Changes)+1:
 		e.Op = recorded(e.Op)

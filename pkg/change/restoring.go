@@ -70,6 +70,9 @@ func (r *Recorded) Lost() []restore.Saved {
 	}
 	for i := range r.Planned {
 		result := r.Planned[i].Result
+		if result == letting && sent[r.Planned[i].Object.UID] == nil {
+			continue
+		}
 		add(r.Planned[i].Object, r.Planned[i].Kept, result == gc.Orphaned || result == gc.OwnerReferenceRemoved)
 	}
 	for i := range r.Changes {

@@ -251,12 +251,19 @@ func (j *Journal) Keep(r *Revival) error {
 	defer j.mu.Unlock()
 	j.keeps = true
 	for n, id := range r.Objects {
-		if err := j.plan(id, "", undeleted(r.Kept[n])); err != nil {
+		result := gc.Result("")
+		if !stores(id.Resource) {
+			result = letting
+		}
+		if err := j.plan(id, result, undeleted(r.Kept[n])); err != nil {
 			return err
 		}
 	}
 	return j.keepOrphans(r)
 }
+
+// letting is the result of what a revival lets go by its own changes: without one of it, others have.
+const letting gc.Result = "LetGo"
 
 // KeepOrphans writes what has come to depend on what a revival lets go, before that is orphaned.
 func (j *Journal) KeepOrphans(r *Revival) error {

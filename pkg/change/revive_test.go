@@ -13,9 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -130,4 +132,46 @@ func revival(r *change.Revival, err error) string {
 		text += "; leaves " + id.Name
 	}
 	return text
+}
+
+// What comes to depend on an object while that is let go is in the journal, too; what the run did not come to let go is not lost by it.
+func TestRevivalJournal(t *testing.T) {
+	resource := graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true}
+	r := &change.Revival{}
+	for _, name := range []types.UID{"a", "b"} {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(resource.GroupVersionKind())
+		o.SetName(string(name))
+		o.SetNamespace("s")
+		o.SetUID(name)
+		o.SetResourceVersion("1")
+		r.Objects = append(r.Objects, graph.Identity{Resource: resource, Namespace: "s", Name: string(name), UID: name})
+		r.Kept = append(r.Kept, o)
+	}
+	j, err := change.NewJournal(t.TempDir(), change.Header{Started: time.Now(), Where: answer.Where{Server: "https://example.com"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(j.Keep(r))
+	finish, err := j.Begin(&change.Change{Op: remedy.DeleteOf(r.Objects[0], metav1.DeleteOptions{})}, r.Kept[0])
+	keep(err)
+	keep(finish(change.Done, ""))
+	r.Orphans = []graph.Object{{Resource: &resource, Namespace: "s", Name: "late", UID: "late"}}
+	keep(j.KeepOrphans(r))
+	keep(j.Close())
+	recorded, err := change.ReadJournal(j.Dir)
+	keep(err)
+	var lost []string
+	for _, s := range recorded.Lost() {
+		lost = append(lost, s.Object.Name)
+	}
+	if got := strings.Join(lost, " "); got != "a late" {
+		t.Errorf("lost is %q", got)
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
@@ -146,27 +147,42 @@ func (o *reviveOptions) plan(ctx context.Context) (*change.Revival, error) {
 	if err != nil || l.report == nil {
 		return r, err
 	}
-	if r.Earlier, err = o.earlier(r); err != nil {
+	if r.Earlier, err = o.earlier(r, l.graph); err != nil {
 		return nil, err
 	}
 	return r, w.Recreatable(ctx, r, o.trial.Do)
 }
 
-// earlier are what an interrupted revival of the same objects has orphaned.
-func (o *reviveOptions) earlier(r *change.Revival) (all []restore.Saved, _ error) {
+// earlier are what an interrupted revival of the same objects has orphaned, and is still there.
+func (o *reviveOptions) earlier(r *change.Revival, g *graph.Graph) (all []restore.Saved, _ error) {
 	runs, err := o.recorded()
 	if err != nil {
 		return nil, err
 	}
+	revived := func(ref metav1.OwnerReference) bool {
+		return slices.ContainsFunc(r.Objects, func(id graph.Identity) bool { return id.UID == ref.UID })
+	}
 	for _, run := range runs {
-		lost := run.Lost()
-		if slices.ContainsFunc(lost, func(s restore.Saved) bool {
-			return !s.Stayed && slices.ContainsFunc(r.Objects, func(id graph.Identity) bool { return id.UID == s.Object.UID })
-		}) {
-			all = append(all, slices.DeleteFunc(lost, func(s restore.Saved) bool { return !s.Stayed || s.Manifest == nil })...)
+		for _, s := range run.Lost() {
+			n, known := g.Node(s.Object.UID)
+			if s.Stayed && s.Manifest != nil && slices.ContainsFunc(s.Manifest.GetOwnerReferences(), revived) && known && !n.Virtual() &&
+				!slices.ContainsFunc(all, func(other restore.Saved) bool { return other.Object.UID == s.Object.UID }) {
+				all = append(all, s)
+			}
 		}
 	}
 	return all, nil
+}
+
+// begun is the command that completes an earlier run of the same line, empty for none.
+func (o *reviveOptions) begun() string {
+	runs, _ := o.recorded()
+	for _, run := range slices.Backward(runs) {
+		if len(run.Asked) > 0 && run.Asked[0] == "revive" && run.Standing() > 0 {
+			return "an earlier run was interrupted, which is completed by: " + o.undoCommand(run.Dir)
+		}
+	}
+	return ""
 }
 
 func (o *reviveOptions) run(ctx context.Context) error {
@@ -182,7 +198,11 @@ func (o *reviveOptions) run(ctx context.Context) error {
 	}
 	r, err := o.plan(ctx)
 	if err != nil {
-		return fmt.Errorf("planning: %w", err)
+		err = fmt.Errorf("planning: %w", err)
+		if hint := o.begun(); hint != "" {
+			err = hintedError{err, hint}
+		}
+		return err
 	}
 	if err := render.Revival(o.Out, o.where, r, o.secureOnly); err != nil {
 		return err

@@ -287,19 +287,15 @@ func (p *planner) stays(i *Item) {
 		}
 		if p.settle(owner); owner.There() && owner.Do != Link && (owner.Now == nil || owner.Now.GetUID() != ref.UID) {
 			i.needs(owner)
-			if !linked(i.Now, ref, owner) {
+			linked := owner.Now != nil && slices.ContainsFunc(i.Now.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.Now.GetUID() })
+			if other := metav1.GetControllerOf(i.Now); !linked && other != nil && other.UID != ref.UID && isController(&ref) {
+				i.refuse(Adopted, p.owner(i, other), nil)
+				return
+			} else if !linked {
 				i.Do = Link
 			}
 		}
 	}
-}
-
-// linked reports whether an object has the reference to an owner as it is by now, or cannot have it, because another is its controller.
-func linked(now *unstructured.Unstructured, ref metav1.OwnerReference, owner *Item) bool {
-	return slices.ContainsFunc(now.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
-		is := owner.Now != nil && r.UID == owner.Now.GetUID()
-		return is || r.UID != ref.UID && isController(&r) && isController(&ref)
-	})
 }
 
 func isController(ref *metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }

@@ -25,5 +25,6 @@ const (
 	// StartsEmpty: its controller would make the claim.
 	StartsEmpty Reason = "it would start with an empty volume; --only recreates it nevertheless"
 	Reclaimed   Reason = "its reclaim policy is not Retain: its storage might be destroyed"
+	Adopted     Reason = "another controller has it by now"
 	OfNow       Reason = "recreated, it would be a snapshot of the present data"
 )

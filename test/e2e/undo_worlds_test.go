@@ -38,7 +38,8 @@ var undoWorlds = flag.Int("worlds", 0, "how many worlds TestUndoWorlds makes")
 // UIDs, and the garbage collector of the cluster leaves it there.
 func TestUndoWorlds(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.Start(t, controlplane.Options{Controllers: "all"})
+	// kube-controller-manager ends when a busy machine keeps it from renewing its lease for ten seconds.
+	cp := controlplane.Start(t, controlplane.Options{Controllers: "all", ControllerManagerArgs: []string{"--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=80s"}})
 	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
