@@ -30,13 +30,14 @@ func (p *planner) later(i *Item, ref *metav1.OwnerReference) bool {
 // late are the links to what was made after them.
 func (p *planner) late(items []*Item) (links []*Item) {
 	for _, i := range items {
+		link := &Item{Saved: i.Saved, Do: Link, Late: true, stage: i.stage, owners: i.owners}
 		for _, ref := range i.without {
 			if owner := p.items[ref.UID]; i.Do == Make && owner != nil && owner.There() {
-				link := &Item{Saved: i.Saved, Do: Link, Late: true, stage: i.stage, owners: i.owners}
 				link.needs(owner)
-				links = append(links, link)
-				break
 			}
+		}
+		if link.needy || link.depth > 0 {
+			links = append(links, link)
 		}
 	}
 	return links

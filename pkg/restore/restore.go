@@ -384,6 +384,9 @@ func (p *planner) ownerless(i *Item) (leave bool, by graph.Identity, gone bool, 
 			continue
 		}
 		switch p.settle(owner); {
+		case owner.There() && owner.stage > content && holds(i): // for what owns that
+			i.without = append(i.without, *ref)
+			continue
 		case owner.Do == Leave:
 			leave, by = true, id
 		case !owner.There():
