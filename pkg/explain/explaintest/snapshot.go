@@ -100,7 +100,10 @@ func (s *World) all(t testing.TB, o *graph.Object) map[string]any {
 	m := o.Metadata()
 	metadata, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&m)
 	check(t, err)
-	whole := s.Whole[o.Resource.Resource+"/"+o.Namespace+"/"+o.Name].DeepCopy().Object
+	whole := map[string]any{}
+	if known := s.Whole[o.Resource.Resource+"/"+o.Namespace+"/"+o.Name]; known != nil { // others are gone when they are read
+		whole = known.DeepCopy().Object
+	}
 	stated, _ := whole["metadata"].(map[string]any)
 	maps.Copy(metadata, stated)
 	whole["metadata"] = metadata
