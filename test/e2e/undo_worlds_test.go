@@ -57,7 +57,11 @@ func TestUndoWorlds(t *testing.T) {
 	if err := os.WriteFile(identity, []byte(key.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	seed := uint64(1) // the long form has others each time
+	if nightly.Is() {
+		seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	}
+	t.Logf("seed %d", seed)
 	for n := range cmp.Or(*undoWorlds, nightly.Of(12, 100)) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
