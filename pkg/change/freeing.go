@@ -24,10 +24,9 @@ import (
 
 // The reasons for which no other object is revived.
 var (
-	errContent     = errors.New("what is in it is being deleted with it: save what is left with kubectl get -o yaml")
-	errUnfit       = errors.New("it cannot be recreated as it was: save it with kubectl get -o yaml, and create it when it is gone")
-	errClaimsAlone = errors.New("only claims and volumes have data to secure")
-	errNotSeen     = errors.New("it was not found among what was read")
+	errContent = errors.New("what is in it is being deleted with it: save what is left with kubectl get -o yaml")
+	errUnfit   = errors.New("it cannot be recreated as it was: save it with kubectl get -o yaml, and create it when it is gone")
+	errNotSeen = errors.New("it was not found among what was read")
 )
 
 // free adds what lets an object go that is neither a claim nor a volume: its dependents are orphaned, which stops the deletion of those that are left, and its

@@ -72,11 +72,10 @@ func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool, 
 		r.Objects, r.Kept = append(r.Objects, id), append(r.Kept, o)
 	}
 	for n, id := range r.Objects {
-		err := errClaimsAlone
-		if stores(id.Resource) {
-			err = w.secure(ctx, r, id, r.Kept[n], revived, secure)
+		if !stores(id.Resource) {
+			continue
 		}
-		if err != nil && (secure || stores(id.Resource)) {
+		if err := w.secure(ctx, r, id, r.Kept[n], revived, secure); err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
 	}

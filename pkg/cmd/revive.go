@@ -119,6 +119,9 @@ func (o *reviveOptions) validate() error {
 			o.others.args = append(o.others.args, arg)
 		}
 	}
+	if o.secureOnly && len(o.others.args) > 0 {
+		return usageError{errors.New("--secure is for claims and volumes")}
+	}
 	return cmp.Or(validateNames(o.others.args), o.validateConsent(o.globals))
 }
 
@@ -128,7 +131,7 @@ func everything(*look) []graph.Part { return []graph.Part{{}} }
 // plan looks at what is there, and finds out what is to be done.
 func (o *reviveOptions) plan(ctx context.Context) (*change.Revival, error) {
 	ids, l := slices.Clone(o.claims), new(look)
-	if len(o.others.args) > 0 && !o.secureOnly {
+	if len(o.others.args) > 0 {
 		var err error
 		if l, err = o.others.look(ctx); err != nil {
 			return nil, err
@@ -139,8 +142,6 @@ func (o *reviveOptions) plan(ctx context.Context) (*change.Revival, error) {
 			}
 			ids = append(ids, l.report.Objects[i].Object)
 		}
-	} else if len(o.others.args) > 0 {
-		return nil, usageError{errors.New("--secure is for claims and volumes")}
 	}
 	w := o.writer(nil)
 	r, err := w.Revive(ctx, ids, o.secureOnly, l.report, l.graph)
@@ -174,11 +175,14 @@ func (o *reviveOptions) earlier(r *change.Revival, g *graph.Graph) (all []restor
 	return all, nil
 }
 
-// begun is the command that completes an earlier run of the same line, empty for none.
+// begun is the command that completes an earlier run which has let go what was asked for, empty for none.
 func (o *reviveOptions) begun() string {
 	runs, _ := o.recorded()
+	letGo := func(s restore.Saved) bool {
+		return !s.Stayed && slices.ContainsFunc(o.args, func(arg string) bool { return strings.HasSuffix(arg, "/"+s.Object.Name) })
+	}
 	for _, run := range slices.Backward(runs) {
-		if len(run.Asked) > 0 && run.Asked[0] == "revive" && run.Standing() > 0 {
+		if len(run.Asked) > 0 && run.Asked[0] == "revive" && run.Standing() > 0 && slices.ContainsFunc(run.Lost(), letGo) {
 			return "an earlier run was interrupted, which is completed by: " + o.undoCommand(run.Dir)
 		}
 	}
