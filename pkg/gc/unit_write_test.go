@@ -52,6 +52,17 @@ func TestOwnDecisionsGoByVersion(t *testing.T) {
 				GET configmap/a`,
 			outcomes: "configmap/a Deleted",
 		},
+		{
+			name:   "the user's target with such a finalizer that is not being deleted",
+			world:  "configmap/a finalizers=orphan",
+			do:     "delete a Background",
+			script: "DELETE a: 409",
+			requests: `DELETE configmap/a Background
+				GET configmap/a
+				PATCH configmap/a drop finalizer orphan
+				DELETE configmap/a Background`,
+			outcomes: "configmap/a Deleted",
+		},
 	} {
 		t.Run(s.name, s.test)
 	}

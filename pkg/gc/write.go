@@ -234,7 +234,7 @@ func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, option
 }
 
 // sendDelete sends one delete, and returns what it was and the answer. ends: as the API server refuses a delete with the version that takes off the garbage
-// collector's own finalizer, the last of a terminating object, that is removed instead.
+// collector's own finalizer, the last of the object, that is removed first. A terminating object is gone by that.
 func (w *writer) sendDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, ends bool) Step {
 	p := &preconditions{uid: o.UID, version: o.ResourceVersion} // not &o.UID, which would keep all of it
 	p.UID, p.ResourceVersion = &p.uid, &p.version
@@ -242,8 +242,11 @@ func (w *writer) sendDelete(ctx context.Context, n number, o graph.Object, optio
 	w.state.setDeleteSent(n, true)
 	w.open.set(n, true)
 	if ends {
-		_, err := w.server.Patch(ctx, o, Patch{RemoveFinalizer: o.Finalizers[0]})
-		return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
+		now, err := w.server.Patch(ctx, o, Patch{RemoveFinalizer: o.Finalizers[0]})
+		if err != nil || free(&now) {
+			return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
+		}
+		p.version = now.ResourceVersion
 	}
 	err := w.server.Delete(ctx, o.Identity(), options)
 	return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
