@@ -54,13 +54,8 @@ func (r *Revival) free(report *explain.Report, g *graph.Graph, id graph.Identity
 		return fmt.Errorf("%s has changed it since it was deleted, and may have begun to clean up", manager)
 	}
 	r.add(remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}), explain.Disruptive)
-	if len(own) > 0 {
-		var steps []remedy.Step
-		for i, finalizer := range slices.Backward(own) {
-			at := fmt.Sprintf("/metadata/finalizers/%d", i)
-			steps = append(steps, remedy.Test(at, finalizer), remedy.Remove(at))
-		}
-		r.add(remedy.PatchOf(id, steps...), explain.Dangerous)
+	if len(own) > 0 { // when the garbage collector's are gone
+		r.add(remedy.PatchOf(id, remedy.Unfinalize(own, func(string) bool { return true })...), explain.Dangerous)
 	}
 	for _, d := range n.Dependents() {
 		switch {
@@ -119,6 +114,18 @@ func (w *Writer) Recreatable(ctx context.Context, r *Revival, try func(context.C
 		unallocated(op.Manifest)
 		if err := try(ctx, &op); err != nil && !apierrors.IsAlreadyExists(err) && !full(err) {
 			return fmt.Errorf("%s would not be recreated: %w", op.Object, err)
+		}
+	}
+	asked := map[place]bool{} // whether one may be patched holds for all of them
+	for i := range r.Orphans {
+		id := r.Orphans[i].Identity()
+		if asked[placeOf(id)] {
+			continue
+		}
+		asked[placeOf(id)] = true
+		op := remedy.PatchOf(id, remedy.Test("/metadata/uid", id.UID))
+		if err := try(ctx, &op); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s would not be linked to what is recreated: %w", id, err)
 		}
 	}
 	return nil

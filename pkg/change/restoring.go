@@ -467,7 +467,7 @@ func restoredBy(lost []restore.Saved) func(*Entry) (types.UID, bool) {
 	}
 	return func(e *Entry) (types.UID, bool) {
 		uid, is := uids[e.Op.Object.Unidentified()]
-		return uid, is && (e.Op.Verb == remedy.Delete || e.Metadata != nil)
+		return uid, is && (e.Op.Verb == remedy.Delete || e.Metadata != nil || uid == e.Op.Object.UID && e.Op.Unfinalizes())
 	}
 }
 

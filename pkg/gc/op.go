@@ -17,13 +17,7 @@ func (s *Step) Op() remedy.Op {
 	if s.Action == ActionDelete {
 		return remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: s.Options.PropagationPolicy, GracePeriodSeconds: s.Options.GracePeriodSeconds})
 	}
-	var steps []remedy.Step
-	for i, finalizer := range slices.Backward(s.Object.Finalizers) {
-		if finalizer == s.Patch.RemoveFinalizer {
-			at := fmt.Sprintf("/metadata/finalizers/%d", i)
-			steps = append(steps, remedy.Test(at, finalizer), remedy.Remove(at))
-		}
-	}
+	steps := remedy.Unfinalize(s.Object.Finalizers, func(f string) bool { return f == s.Patch.RemoveFinalizer })
 	for i, ref := range slices.Backward(s.Object.OwnerReferences) {
 		at := fmt.Sprintf("/metadata/ownerReferences/%d", i)
 		switch {

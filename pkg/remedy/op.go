@@ -7,6 +7,7 @@ package remedy
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -286,6 +287,24 @@ func (o *Op) Retains() bool {
 // EndsPods reports whether a change ends pods besides its object, with what they own: those on a node, or those of a workload.
 func (o *Op) EndsPods() bool {
 	return o.Verb == Taint || o.Verb == Restart || o.Verb == Scale && o.Replicas.Wanted < o.Replicas.Current
+}
+
+// Unfinalizes reports whether a patch removes finalizers, and does nothing else.
+func (o *Op) Unfinalizes() bool {
+	return o.Verb == Patch && !slices.ContainsFunc(o.Patch, func(s Step) bool {
+		return !strings.HasPrefix(s.Path, "/metadata/finalizers/") || s.Op != "test" && s.Op != "remove"
+	})
+}
+
+// Unfinalize are the Steps that remove some of the finalizers, as long as they are at their places.
+func Unfinalize(finalizers []string, remove func(string) bool) (steps []Step) {
+	for i, finalizer := range slices.Backward(finalizers) {
+		if remove(finalizer) {
+			at := fmt.Sprintf("/metadata/finalizers/%d", i)
+			steps = append(steps, Test(at, finalizer), Remove(at))
+		}
+	}
+	return steps
 }
 
 // Before reports whether a patch has to come before another one of the same object, if both are made as they are: it

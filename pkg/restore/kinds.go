@@ -202,7 +202,7 @@ func (p *planner) claim(i *Item) {
 			i.needs(other)
 			return
 		}
-		if other.Do == Refuse && other.Reason != NotAsked {
+		if other.Do == Refuse && other.Reason != NotAsked && wasBound(i.Manifest) {
 			i.refuse(DataGone, by, nil)
 			return
 		}
@@ -215,11 +215,16 @@ func (p *planner) claim(i *Item) {
 	if now != nil {
 		by.UID = now.GetUID()
 	}
-	if release, usable := p.rebind(i, by, now); !usable {
-		i.refuse(DataGone, by, nil)
-	} else {
+	if release, usable := p.rebind(i, by, now); usable {
 		i.First = release
+	} else if wasBound(i.Manifest) {
+		i.refuse(DataGone, by, nil)
 	}
+}
+
+// wasBound reports whether a claim had a volume. One that was pending has held no data, even if it names a volume.
+func wasBound(claim *unstructured.Unstructured) bool {
+	return evidence.Nested(claim, "spec", "volumeName") != "" && evidence.Nested(claim, "status", "phase") != string(corev1.ClaimPending)
 }
 
 // rebind returns what lets a claim have the volume again that it had: one that is retained and names it, by the UID that it had, or, where an earlier undo has

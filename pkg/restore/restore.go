@@ -168,7 +168,7 @@ func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
 		plan.Items, p.items[s.Object.UID], p.named[s.Object.Unidentified()] = append(plan.Items, i), i, i
 		switch r := s.Object.Resource; {
 		case s.Manifest == nil:
-		case kindOf(r) == claim && evidence.Nested(s.Manifest, "spec", "volumeName") != "":
+		case kindOf(r) == claim && wasBound(s.Manifest):
 			p.claims = append(p.claims, i)
 		case r.IsCRD():
 			p.kinds[schema.GroupKind{Group: evidence.Nested(s.Manifest, "spec", "group"), Kind: evidence.Nested(s.Manifest, "spec", "names", "kind")}] = i

@@ -32,7 +32,10 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
-var undoWorlds = flag.Int("worlds", 0, "how many worlds TestUndoWorlds makes")
+var (
+	undoWorlds = flag.Int("worlds", 0, "how many worlds TestUndoWorlds makes")
+	undoSeed   = flag.Uint64("worlds-seed", 0, "the seed of those worlds; 0 for 1, and for another each time in the long form")
+)
 
 // TestUndoWorlds makes random worlds, deletes some of what is in them with a backup, and takes that back: all is as it was but for
 // UIDs, and the garbage collector of the cluster leaves it there.
@@ -57,8 +60,8 @@ func TestUndoWorlds(t *testing.T) {
 	if err := os.WriteFile(identity, []byte(key.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	seed := uint64(1) // the long form has others each time
-	if nightly.Is() {
+	seed := cmp.Or(*undoSeed, 1)
+	if nightly.Is() && *undoSeed == 0 {
 		seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
 	}
 	t.Logf("seed %d", seed)

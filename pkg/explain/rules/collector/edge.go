@@ -71,13 +71,7 @@ func (e edge) afterwards() say.Text {
 
 // finish removes the finalizer foregroundDeletion from an owner, which stands for nothing else: a DELETE would remove orphan as well.
 func finish(id graph.Identity, finalizers []string, w string, args ...any) finding.Way {
-	var steps []remedy.Step
-	for i, finalizer := range slices.Backward(finalizers) {
-		if finalizer == metav1.FinalizerDeleteDependents {
-			at := fmt.Sprintf("/metadata/finalizers/%d", i)
-			steps = append(steps, remedy.Test(at, finalizer), remedy.Remove(at))
-		}
-	}
+	steps := remedy.Unfinalize(finalizers, func(f string) bool { return f == metav1.FinalizerDeleteDependents })
 	return finding.Does(remedy.PatchOf(id, steps...), w, args...)
 }
 
