@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +23,8 @@ type Planned struct {
 	Result gc.Result      `json:"result"`
 	// Kept is the manifest of the object, nil unless whole objects are backed up.
 	Kept *Kept `json:"kept,omitempty"`
+	// Owners are the references of an object that stays and may lose some, in a backup.
+	Owners []metav1.OwnerReference `json:"owners,omitempty"`
 }
 
 // WholeReader reads whole objects, with nothing left out.
@@ -45,23 +49,32 @@ func (j *Journal) Plan(ctx context.Context, p *Plan, whole WholeReader) error {
 			return err
 		}
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	var lines []Planned
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
-		if o.Result == gc.Untouched {
-			continue
-		}
-		if err := j.append(map[string]Planned{"planned": {o.Object.Identity(), o.Result, kept[o.Object.UID]}}, false); err != nil {
-			return err
+		owned := func(ref metav1.OwnerReference) bool { return kept[ref.UID] != nil }
+		switch id := o.Object.Identity(); {
+		case o.Result != gc.Untouched:
+			lines = append(lines, Planned{Object: id, Result: o.Result, Kept: kept[id.UID]})
+		case slices.ContainsFunc(o.Object.OwnerReferences, owned): // should that go after all, it loses the reference
+			lines = append(lines, Planned{Object: id, Result: o.Result, Owners: o.Object.OwnerReferences})
 		}
 	}
 	for _, id := range p.ensuing() {
-		if err := j.append(map[string]Planned{"planned": {id, gc.Unknown, kept[id.UID]}}, false); err != nil {
+		lines = append(lines, Planned{Object: id, Result: gc.Unknown, Kept: kept[id.UID]})
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range lines {
+		if err := j.plan(&lines[i]); err != nil {
 			return err
 		}
 	}
 	return errors.Join(j.file.Sync(), syncDir(j.Dir))
+}
+
+func (j *Journal) plan(line *Planned) error {
+	return j.append(map[string]*Planned{"planned": line}, false)
 }
 
 // ensuing are the objects that others delete, or may, because of the plan.

@@ -190,15 +190,3 @@ func since(o *unstructured.Unstructured) string {
 	}
 	return ""
 }
-
-// referring is what is kept of an object that loses a reference: its references.
-func referring(o *graph.Object) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(o.Resource.GroupVersionKind())
-	u.SetNamespace(o.Namespace)
-	u.SetName(o.Name)
-	u.SetUID(o.UID)
-	u.SetResourceVersion(o.ResourceVersion)
-	u.SetOwnerReferences(o.OwnerReferences)
-	return u
-}

@@ -73,6 +73,10 @@ func (r *Recorded) Lost() []restore.Saved {
 		if result == letting && sent[r.Planned[i].Object.UID] == nil {
 			continue
 		}
+		if owners := r.Planned[i].Owners; len(owners) > 0 && sent[r.Planned[i].Object.UID] == nil {
+			all = append(all, staying(r.Planned[i].Object, owners))
+			continue
+		}
 		add(r.Planned[i].Object, r.Planned[i].Kept, result == gc.Orphaned || result == gc.OwnerReferenceRemoved)
 	}
 	for i := range r.Changes {
@@ -113,11 +117,16 @@ func (r *Recorded) loosened(lost []restore.Saved) (all []restore.Saved) {
 			continue
 		}
 		known.Insert(e.Op.Object.UID)
-		manifest := &unstructured.Unstructured{Object: map[string]any{}}
-		manifest.SetOwnerReferences(e.Metadata.OwnerReferences)
-		all = append(all, restore.Saved{Object: e.Op.Object, Manifest: manifest, Stayed: true})
+		all = append(all, staying(e.Op.Object, e.Metadata.OwnerReferences))
 	}
 	return all
+}
+
+// staying is an object of which no more is known than the owners that it had.
+func staying(id graph.Identity, owners []metav1.OwnerReference) restore.Saved {
+	manifest := &unstructured.Unstructured{Object: map[string]any{}}
+	manifest.SetOwnerReferences(owners)
+	return restore.Saved{Object: id, Manifest: manifest, Stayed: true}
 }
 
 // Made fills in what earlier undos of a run have made again of lost objects.

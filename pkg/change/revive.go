@@ -254,7 +254,11 @@ func (j *Journal) Keep(r *Revival) error {
 		if !stores(id.Resource) {
 			result = letting
 		}
-		if err := j.plan(id, result, undeleted(r.Kept[n])); err != nil {
+		kept, err := j.keep(undeleted(r.Kept[n]), false)
+		if err != nil {
+			return err
+		}
+		if err := j.plan(&Planned{Object: id, Result: result, Kept: &kept}); err != nil {
 			return err
 		}
 	}
@@ -273,24 +277,16 @@ func (j *Journal) KeepOrphans(r *Revival) error {
 
 func (j *Journal) keepOrphans(r *Revival) error {
 	for i := range r.Orphans {
-		if err := j.plan(r.Orphans[i].Identity(), gc.Orphaned, referring(&r.Orphans[i])); err != nil {
+		if err := j.plan(&Planned{Object: r.Orphans[i].Identity(), Result: gc.Orphaned, Owners: r.Orphans[i].OwnerReferences}); err != nil {
 			return err
 		}
 	}
 	for i := range r.Earlier {
-		if err := j.plan(r.Earlier[i].Object, gc.Orphaned, r.Earlier[i].Manifest); err != nil {
+		if err := j.plan(&Planned{Object: r.Earlier[i].Object, Result: gc.Orphaned, Owners: r.Earlier[i].Manifest.GetOwnerReferences()}); err != nil {
 			return err
 		}
 	}
 	return errors.Join(j.syncKept(), j.file.Sync(), syncDir(j.Dir))
-}
-
-func (j *Journal) plan(id graph.Identity, result gc.Result, manifest *unstructured.Unstructured) error {
-	kept, err := j.keep(manifest, false)
-	if err != nil {
-		return err
-	}
-	return j.append(map[string]Planned{"planned": {Object: id, Result: result, Kept: &kept}}, false)
 }
 
 // undeleted is an object as it was before its deletion, which is the mistake.

@@ -175,11 +175,16 @@ func (o *reviveOptions) earlier(r *change.Revival, g *graph.Graph) (all []restor
 	return all, nil
 }
 
-// begun is the command that completes an earlier run which has let go what was asked for, empty for none.
-func (o *reviveOptions) begun() string {
+// begun is the command that completes an earlier run which has let go what was asked for, and is gone; empty for none.
+func (o *reviveOptions) begun(ctx context.Context) string {
 	runs, _ := o.recorded()
+	w := o.writer(nil)
 	letGo := func(s restore.Saved) bool {
-		return !s.Stayed && slices.ContainsFunc(o.args, func(arg string) bool { return strings.HasSuffix(arg, "/"+s.Object.Name) })
+		if s.Stayed || !slices.ContainsFunc(o.args, func(arg string) bool { return strings.HasSuffix(arg, "/"+s.Object.Name) }) {
+			return false
+		}
+		_, err := w.Read(ctx, s.Object)
+		return apierrors.IsNotFound(err)
 	}
 	for _, run := range slices.Backward(runs) {
 		if len(run.Asked) > 0 && run.Asked[0] == "revive" && run.Standing() > 0 && slices.ContainsFunc(run.Lost(), letGo) {
@@ -203,7 +208,7 @@ func (o *reviveOptions) run(ctx context.Context) error {
 	r, err := o.plan(ctx)
 	if err != nil {
 		err = fmt.Errorf("planning: %w", err)
-		if hint := o.begun(); hint != "" {
+		if hint := o.begun(ctx); hint != "" {
 			err = hintedError{err, hint}
 		}
 		return err

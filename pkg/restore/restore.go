@@ -127,7 +127,7 @@ func (p *Plan) Writes() int {
 
 // Left reports whether something that was asked for is not made again.
 func (p *Plan) Left() bool {
-	return slices.ContainsFunc(p.Items, func(i *Item) bool { return i.Do == Refuse && i.Reason != NotAsked })
+	return slices.ContainsFunc(p.Items, func(i *Item) bool { return i.Do == Refuse && i.Reason != NotAsked && i.Reason != NotDeleted })
 }
 
 // Tries are the changes that can be tried before anything is made: those that need nothing that is made before them.
