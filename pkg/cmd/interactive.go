@@ -69,7 +69,11 @@ func (t *telling) tell(e change.Event) {
 func (t *telling) Ask(ctx context.Context, q change.Question) (string, error) {
 	switch digest := q.Plan.Digest; {
 	case t.mayAsk(&q):
-		return t.ask(ctx, questionText(t.what+t.where.In(), &q), !isTerminal(t.In))
+		what := t.what + t.where.In()
+		if t.backup == "" || t.backup == noBackup {
+			what += ", without --backup"
+		}
+		return t.ask(ctx, questionText(what, &q), !isTerminal(t.In))
 	case q.System:
 		return "", hintedError{
 			fmt.Errorf("asking for consent: %s belongs to the system, and there is no terminal to type its name on", q.Name),
