@@ -148,8 +148,12 @@ func (k *Kit) madeAgain(owner metav1.Object) []string {
 	}
 	var lines []string
 	for name, n := range times {
-		lines = append(lines, fmt.Sprintf("%s was created %d times after the deletion of %s had begun: "+
-			"its controller must not create dependents of an owner that has a deletionTimestamp", name, n, o.object.Identity()))
+		often := ""
+		if n > 1 {
+			often = fmt.Sprintf(", %d times", n)
+		}
+		lines = append(lines, fmt.Sprintf("%s was created after the deletion of %s had begun%s: "+
+			"its controller must not create dependents of an owner that has a deletionTimestamp", name, o.object.Identity(), often))
 	}
 	slices.Sort(lines)
 	return lines

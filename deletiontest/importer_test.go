@@ -46,12 +46,12 @@ func TestImporter(t *testing.T) {
 		return string(out)
 	}
 	run("mod", "edit", "-replace="+name+"="+filepath.Dir(here), "-replace="+name+"/deletiontest="+here)
-	write("deletion_test.go", "package operator\n\nimport _ \""+name+"/deletiontest\"\n")
+	write("deletion_test.go", "package operator\n\nimport (\n\t_ \""+name+"/deletiontest\"\n\t_ \""+name+"/deletiontest/fakeclient\"\n)\n")
 	run("get", name+"/deletiontest@v0.0.0")
 	run("vet", ".")
 
 	const format = "{{with .Module}}{{.Path}} {{.Version}}{{end}}"
-	modules := strings.Fields(strings.ReplaceAll(run("list", "-deps", "-f", format, name+"/deletiontest"), " ", "@"))
+	modules := strings.Fields(strings.ReplaceAll(run("list", "-deps", "-f", format, name+"/deletiontest/..."), " ", "@"))
 	slices.Sort(modules)
 	got := strings.Join(slices.Compact(modules), "\n") + "\n"
 	file := filepath.Join("testdata", "modules.txt")

@@ -17,12 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubectl-gc/kubectl-gc/deletiontest"
+	"github.com/kubectl-gc/kubectl-gc/deletiontest/fakeclient"
 )
 
 const cleanup = "toys.example.com/cleanup"
@@ -141,37 +143,46 @@ func (r *recorder) Fatal(args ...any) {
 	runtime.Goexit()
 }
 
+// says is what a failure has to say of each bug.
+var says = map[bug][]string{
+	none:      nil,
+	madeAgain: {"Secret/NAMESPACE/child was created", "must not create dependents of an owner that has a deletionTimestamp"},
+	neverGone: {"leaves ConfigMap/NAMESPACE/toy", cleanup, "fin-absent"},
+	tooEarly: {"ConfigMap/NAMESPACE/toy was gone while ConfigMap/default/of-NAMESPACE was still there",
+		"its finalizer " + cleanup + " was removed before"},
+	elsewhere:   {"ConfigMap/default/of-NAMESPACE", "another namespace"},
+	notBlocking: {"Secret/NAMESPACE/child does not block the foreground deletion of ConfigMap/NAMESPACE/toy", "blockOwnerDeletion"},
+}
+
 // TestBugs has an operator with a bug in a deletion test of five lines, which names the bug.
 func TestBugs(t *testing.T) {
-	for bug, says := range map[bug][]string{
-		none:      nil,
-		madeAgain: {"Secret/NAMESPACE/child was created", "must not create dependents of an owner that has a deletionTimestamp"},
-		neverGone: {"leaves ConfigMap/NAMESPACE/toy", cleanup, "fin-absent"},
-		tooEarly: {"ConfigMap/NAMESPACE/toy was gone while ConfigMap/default/of-NAMESPACE was still there",
-			"its finalizer " + cleanup + " was removed before"},
-		elsewhere:   {"ConfigMap/default/of-NAMESPACE", "another namespace"},
-		notBlocking: {"Secret/NAMESPACE/child does not block the foreground deletion of ConfigMap/NAMESPACE/toy", "blockOwnerDeletion"},
-	} {
+	for bug := range says {
 		t.Run(string(bug), func(t *testing.T) {
 			c, namespace := connect(t)
 			stop := (&toy{bug: bug}).run(t, namespace)
 			defer stop()
-			r, ended := &recorder{TB: t}, make(chan struct{})
-			go func() {
-				defer close(ended)
-				deletionTest(r, c, namespace)
-			}()
-			<-ended
-			t.Logf("as a developer sees it:\n%s", r.failure)
-			if (r.failure == "") != (says == nil) {
-				t.Error("it does not say whether there is a bug")
-			}
-			for _, text := range says {
-				if text = strings.ReplaceAll(text, "NAMESPACE", namespace); !strings.Contains(r.failure, text) {
-					t.Errorf("it does not say %q", text)
-				}
-			}
+			names(t, bug, namespace, func(t testing.TB) { deletionTest(t, c, namespace) })
 		})
+	}
+}
+
+// names runs a test, which has to fail with what names the bug.
+func names(t *testing.T, bug bug, namespace string, test func(testing.TB)) {
+	t.Helper()
+	r, ended := &recorder{TB: t}, make(chan struct{})
+	go func() {
+		defer close(ended)
+		test(r)
+	}()
+	<-ended
+	t.Logf("as a developer sees it:\n%s", r.failure)
+	if (r.failure == "") != (says[bug] == nil) {
+		t.Error("it does not say whether there is a bug")
+	}
+	for _, text := range says[bug] {
+		if text = strings.ReplaceAll(text, "NAMESPACE", namespace); !strings.Contains(r.failure, text) {
+			t.Errorf("it does not say %q", text)
+		}
 	}
 }
 
@@ -189,4 +200,38 @@ func deletionTest(t testing.TB, c client.Client, namespace string) {
 	kit.Delete(owner, metav1.DeletePropagationForeground)
 	kit.NotRecreated(owner)
 	kit.LeavesNothing(owner, other)
+}
+
+// TestBugsWithFakeClient has the same operator in a test with controller-runtime's fake client.
+func TestBugsWithFakeClient(t *testing.T) {
+	for bug := range says {
+		t.Run(string(bug), func(t *testing.T) {
+			t.Parallel()
+			names(t, bug, "shop", func(t testing.TB) {
+				c, cfg := fakeclient.Serve(t, fake.NewClientBuilder().Build())
+				kit, operator := deletiontest.Start(t, cfg), &toy{c, bug}
+				owner := configMap("shop", "toy")
+				reconcileOf := func() {
+					_, err := operator.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := c.Create(t.Context(), owner); err != nil {
+					t.Fatal(err)
+				}
+				reconcileOf()
+				other := outside(owner)
+				if err := c.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
+					t.Fatal(err)
+				}
+				kit.NoWrongReferences()
+				kit.Delete(owner, metav1.DeletePropagationForeground)
+				kit.Settle()
+				reconcileOf()
+				kit.NotRecreated(owner)
+				kit.LeavesNothing(owner, other)
+			})
+		})
+	}
 }

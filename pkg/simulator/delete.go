@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -76,8 +77,7 @@ func (s *Server) deleteObject(before graph.Object, r request) {
 	if g == pending || r.dryRun() {
 		return
 	}
-	policy := defaultPolicies[r.resource.GroupVersionResource]
-	after.Finalizers = finalizersForDeletion(after.Finalizers, policy, r.options)
+	after.Finalizers = FinalizersForDeletion(after.Finalizers, r.resource.GroupVersionResource, r.options)
 	switch {
 	case g != notGraceful:
 		after = s.write(before, after)
@@ -178,13 +178,13 @@ func (s *Server) markAsDeleting(o *graph.Object) {
 	o.DeletionGracePeriodSeconds = new(int64(0))
 }
 
-// finalizersForDeletion returns the finalizers with the one of the garbage
+// FinalizersForDeletion returns the finalizers of an object of the type with the one of the garbage
 // collector that the request asks for, at the end, in the place of those that
 // it does not (registry/generic/registry/store.go,
 // deletionFinalizersForGarbageCollection). When the set does not change the
 // order does not.
-func finalizersForDeletion(finalizers []string, policy defaultPolicy, options metav1.DeleteOptions) []string {
-	wanted := wantedFinalizer(finalizers, policy, options)
+func FinalizersForDeletion(finalizers []string, of schema.GroupVersionResource, options metav1.DeleteOptions) []string {
+	wanted := wantedFinalizer(finalizers, defaultPolicies[of], options)
 	var result []string
 	for _, f := range finalizers {
 		if !graph.IsCollectorFinalizer(f) {

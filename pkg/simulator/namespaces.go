@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -40,7 +41,7 @@ func (s *Server) deleteNamespace(before graph.Object, r request) error {
 	return nil
 }
 
-// namespaceFinalizers is finalizersForDeletion as namespaces have it
+// namespaceFinalizers is FinalizersForDeletion as namespaces have it
 // (shouldHaveOrphanFinalizer and shouldHaveDeleteDependentsFinalizer): here
 // orphanDependents=false means Foreground. The API server puts the list in
 // random order; this keeps it.
@@ -56,7 +57,7 @@ func namespaceFinalizers(finalizers []string, options metav1.DeleteOptions) []st
 	if options.PropagationPolicy == nil {
 		return finalizers
 	}
-	return finalizersForDeletion(finalizers, deleteDependents, options)
+	return FinalizersForDeletion(finalizers, schema.GroupVersionResource{}, options)
 }
 
 // specFinalizers returns the finalizers in a namespace's spec, and whether they
