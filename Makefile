@@ -237,7 +237,7 @@ licenses: ## Write THIRD_PARTY_LICENSES.md
 vulncheck: ## Look for known vulnerabilities in the dependencies
 	@if ! curl --silent --head --max-time 10 https://vuln.go.dev >/dev/null; then \
 		echo "skipped: the vulnerability database, vuln.go.dev, cannot be reached"; \
-	else go run $(GOVULNCHECK) ./...; fi
+	else go run $(GOVULNCHECK) ./... && go run $(GOVULNCHECK) -C deletiontest ./...; fi
 
 release-check: ## Check the release's configuration
 	$(RUN_GORELEASER) check

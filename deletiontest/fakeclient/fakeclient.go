@@ -103,7 +103,6 @@ type server struct {
 
 	mu      sync.Mutex // of each write
 	types   []servedType
-	version int
 	objects map[key]*entry
 	log     []change
 	news    chan struct{} // closed, and another made, when the log has become longer
@@ -127,11 +126,11 @@ type entry struct {
 	stored string // its resourceVersion in the fake client
 }
 
+// change made the version that is its place in the log.
 type change struct {
-	kind    watch.EventType
-	key     key
-	version int
-	object  *unstructured.Unstructured
+	kind   watch.EventType
+	key    key
+	object *unstructured.Unstructured
 }
 
 func (s *server) funcs() interceptor.Funcs {
@@ -349,9 +348,8 @@ func (s *server) end(k key) {
 }
 
 func (s *server) tell(kind watch.EventType, k key, o *unstructured.Unstructured) {
-	s.version++
-	o.SetResourceVersion(strconv.Itoa(s.version))
-	s.log = append(s.log, change{kind, k, s.version, o})
+	o.SetResourceVersion(strconv.Itoa(len(s.log) + 1))
+	s.log = append(s.log, change{kind, k, o})
 	close(s.news)
 	s.news = make(chan struct{})
 }

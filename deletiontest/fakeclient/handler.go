@@ -154,7 +154,7 @@ func (s *server) all(w http.ResponseWriter, r *http.Request) {
 	of.SetGroupVersionKind(types[0].kind)
 	list := in(r, of)
 	list["kind"] = list["kind"].(string) + "List"
-	list["metadata"] = map[string]any{"resourceVersion": strconv.Itoa(s.version)}
+	list["metadata"] = map[string]any{"resourceVersion": strconv.Itoa(len(s.log))}
 	list["items"] = items
 	answer(w, list, nil)
 }

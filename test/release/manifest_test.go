@@ -118,6 +118,12 @@ func TestLicences(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := regexp.MustCompile(`(?m)^\| (\S+) \| (\S+) \| (\S+) \|$`).FindAllStringSubmatch(string(text), -1)
+	lists := func(path, version string) bool {
+		return slices.ContainsFunc(listed, func(m []string) bool {
+			// A library may be a part of a module.
+			return (m[1] == path || strings.HasPrefix(m[1], path+"/")) && (version == "" || m[2] == version) && m[3] != "Unknown"
+		})
+	}
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		cmd := exec.Command("go", "list", "-deps", "-f", `{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}`, "./cmd/kubectl-gc")
 		cmd.Dir = root
@@ -130,12 +136,20 @@ func TestLicences(t *testing.T) {
 		slices.Sort(modules)
 		for _, module := range slices.Compact(modules) {
 			path, version, _ := strings.Cut(strings.TrimSuffix(module, "+incompatible"), " ")
-			if path != "" && !slices.ContainsFunc(listed, func(m []string) bool {
-				// A library may be a part of a module.
-				return (m[1] == path || strings.HasPrefix(m[1], path+"/")) && m[2] == version && m[3] != "Unknown"
-			}) {
+			if path != "" && !lists(path, version) {
 				t.Errorf("%s: THIRD_PARTY_LICENSES.md does not have %s %s; run make licenses", goos, path, version)
 			}
+		}
+	}
+	// Who imports deletiontest gets nothing else, but this project and what comes with controller-runtime (Apache-2.0 and BSD-3-Clause).
+	imported, err := os.ReadFile(filepath.Join(root, "deletiontest", "testdata", "modules.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := regexp.MustCompile(`^(github\.com/kubectl-gc/|sigs\.k8s\.io/controller-runtime@|github\.com/evanphx/json-patch/v5@)`)
+	for _, module := range strings.Fields(string(imported)) {
+		if path, _, _ := strings.Cut(module, "@"); !known.MatchString(module) && !lists(path, "") {
+			t.Errorf("deletiontest: the licence of %s is not known", module)
 		}
 	}
 }
