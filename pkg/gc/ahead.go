@@ -149,6 +149,12 @@ func (a *ahead) waits(ref metav1.OwnerReference) bool {
 // isForeign reports whether a finalizer is not the garbage collector's own.
 func isForeign(finalizer string) bool { return !graph.IsCollectorFinalizer(finalizer) }
 
+// dropsTheLast reports whether a delete takes the garbage collector's own
+// finalizers off an object that has no others.
+func dropsTheLast(o *graph.Object, options metav1.DeleteOptions) bool {
+	return *options.PropagationPolicy == metav1.DeletePropagationBackground && len(o.Finalizers) > 0 && !slices.ContainsFunc(o.Finalizers, isForeign)
+}
+
 // goes reports whether the owner of a reference is a target, or goes with one, and does not orphan its
 // dependents.
 func (a *ahead) goes(ctx context.Context, ref metav1.OwnerReference, namespace string, seen map[number]bool) (bool, error) {

@@ -5,7 +5,6 @@ package gc
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -169,12 +168,6 @@ func (w *writer) leave(n number, o *graph.Object, why string) bool {
 		w.report.passed(n, &v.object, why)
 	}
 	return true
-}
-
-// dropsTheLast reports whether a delete takes the garbage collector's own
-// finalizers off an object that has no others.
-func dropsTheLast(o *graph.Object, options metav1.DeleteOptions) bool {
-	return *options.PropagationPolicy == metav1.DeletePropagationBackground && len(o.Finalizers) > 0 && !slices.ContainsFunc(o.Finalizers, isForeign)
 }
 
 // try is a delete that met with a conflict or was not answered, and the object as
