@@ -10,7 +10,7 @@
 //	kit.LeavesNothing(database)
 //
 // No other controllers run: no Deployment gets pods. An object is meant by its UID, so it must have
-// been created or read before it is handed over.
+// been created or read before it is handed over. Package fakeclient serves controller-runtime's fake client to a Kit.
 package deletiontest
 
 import (

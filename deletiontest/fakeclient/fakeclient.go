@@ -81,10 +81,10 @@ func Serve(t testing.TB, fake client.WithWatch) (client.WithWatch, *rest.Config)
 	return interceptor.NewClient(fake, s.funcs()), &rest.Config{Host: listener.URL}
 }
 
-// serve adds a type, unless it is there.
-func (s *server) serve(kind schema.GroupVersionKind, known bool) {
-	if slices.ContainsFunc(s.types, func(t servedType) bool { return t.kind == kind }) {
-		return
+// serve returns a type, which it adds if it is new.
+func (s *server) serve(kind schema.GroupVersionKind, known bool) *servedType {
+	if i := slices.IndexFunc(s.types, func(t servedType) bool { return t.kind == kind }); i >= 0 {
+		return &s.types[i]
 	}
 	added := servedType{kind: kind, known: known, namespaced: true}
 	if mapping, err := (meta.FirstHitRESTMapper{MultiRESTMapper: s.mapper}).RESTMapping(kind.GroupKind(), kind.Version); err == nil {
@@ -94,6 +94,7 @@ func (s *server) serve(kind schema.GroupVersionKind, known bool) {
 		added.resource = guess.Resource
 	}
 	s.types = append(s.types, added)
+	return &s.types[len(s.types)-1]
 }
 
 // server is an API server over a fake client.
@@ -326,7 +327,7 @@ func (s *server) take(ctx context.Context, k key, o *unstructured.Unstructured) 
 		s.end(k)
 		kind = watch.Added
 	}
-	s.serve(k.GroupVersionKind, true)
+	s.serve(k.GroupVersionKind, true).namespaced = k.Namespace != ""
 	served := o.DeepCopy()
 	if finalizers := served.GetFinalizers(); k.isNamespace() {
 		served.SetFinalizers(slices.DeleteFunc(finalizers, func(f string) bool { return f == namespaceFinalizer }))

@@ -196,7 +196,9 @@ func TestKit(t *testing.T) {
 	create(t, c, child, widget, inside)
 	orphan := configMap("orphan", child)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pod"}, Spec: corev1.PodSpec{NodeName: "somewhere"}}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume"}}
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Widget", Name: "widget", UID: widget.GetUID()}}
+	volume.OwnerReferences = pod.OwnerReferences
 	create(t, c, orphan, pod)
 
 	kit.NoWrongReferences()
@@ -207,6 +209,11 @@ func TestKit(t *testing.T) {
 	}
 	kit.Delete(widget, metav1.DeletePropagationBackground)
 	kit.LeavesNothing(widget)
+	create(t, c, volume)
+	kit.Settle()
+	if _, there := finalizers(t, c, volume); there {
+		t.Error("a volume is kept of which the owner is gone")
+	}
 	kit.Delete(namespace, metav1.DeletePropagationBackground)
 	kit.StaysStuck(namespace, "fin-absent")
 	failure := failureOf(t, func(t testing.TB) { deletiontest.Start(t, cfg).LeavesNothing(namespace) })

@@ -44,11 +44,6 @@ func (s *server) handler() http.Handler {
 func (s *server) discovery(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	inNamespace, outside := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
-	for k := range s.objects {
-		inNamespace[k.GroupKind()] = inNamespace[k.GroupKind()] || k.Namespace != ""
-		outside[k.GroupKind()] = outside[k.GroupKind()] || k.Namespace == ""
-	}
 	list := apidiscovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
 	for _, t := range s.types {
 		if (t.kind.Group == "") != (r.URL.Path == "/api") {
@@ -65,8 +60,8 @@ func (s *server) discovery(w http.ResponseWriter, r *http.Request) {
 			j = len(*versions)
 			*versions = append(*versions, apidiscovery.APIVersionDiscovery{Version: t.kind.Version, Freshness: apidiscovery.DiscoveryFreshnessCurrent})
 		}
-		scope, of := apidiscovery.ScopeCluster, t.kind.GroupKind()
-		if inNamespace[of] || t.namespaced && !outside[of] {
+		scope := apidiscovery.ScopeCluster
+		if t.namespaced {
 			scope = apidiscovery.ScopeNamespace
 		}
 		(*versions)[j].Resources = append((*versions)[j].Resources, apidiscovery.APIResourceDiscovery{
