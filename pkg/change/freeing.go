@@ -116,6 +116,9 @@ func (w *Writer) Recreatable(ctx context.Context, r *Revival, try func(context.C
 			return fmt.Errorf("%s would not be recreated: %w", op.Object, err)
 		}
 	}
+	if err := r.tries(ctx, try); err != nil {
+		return err
+	}
 	asked := map[place]bool{} // whether one may be patched holds for all of them
 	for i := range r.Orphans {
 		id := r.Orphans[i].Identity()
@@ -126,6 +129,25 @@ func (w *Writer) Recreatable(ctx context.Context, r *Revival, try func(context.C
 		op := remedy.PatchOf(id, remedy.Test("/metadata/uid", id.UID))
 		if err := try(ctx, &op); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%s would not be linked to what is recreated: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// tries returns why the server would not take the changes that let objects go.
+func (r *Revival) tries(ctx context.Context, try func(context.Context, *remedy.Op) error) error {
+	for n, id := range r.Objects {
+		if stores(id.Resource) {
+			continue
+		}
+		ops := []remedy.Op{remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})}
+		if steps := remedy.Unfinalize(r.Kept[n].GetFinalizers(), func(f string) bool { return !graph.IsCollectorFinalizer(f) }); len(steps) > 0 {
+			ops = append(ops, remedy.PatchOf(id, steps...))
+		}
+		for _, op := range ops {
+			if err := try(ctx, &op); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				return fmt.Errorf("%s would not be let go: %w", id, err)
+			}
 		}
 	}
 	return nil

@@ -351,6 +351,18 @@ func (r *restoring) have(i *restore.Item, uid types.UID, made *Record) {
 	}
 }
 
+// comes reports whether it is tried again to make what had a UID.
+func (r *restoring) comes(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.failed {
+		if i.Object.UID == uid && i.Do != restore.Link && !r.over[i] {
+			return true
+		}
+	}
+	return false
+}
+
 // pending reports whether something is to be tried again, which others might need.
 func (r *restoring) pending() bool {
 	r.mu.Lock()
@@ -384,6 +396,9 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 	}
 	var before *unstructured.Unstructured
 	if i.Do == restore.Link {
+		if !last && i.OwnedBy(r.comes) {
+			return r.fail(i, nil, true)
+		}
 		op, now, err := r.link(ctx, i)
 		if op == nil && err == nil {
 			r.have(i, now.GetUID(), nil)
@@ -467,25 +482,26 @@ func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *uns
 	return i.Relink(r.ids, now), now, nil
 }
 
-// restoredBy returns, of a change that a restoration takes back, the UID of the lost object: that of the change, or one of its name, for which a controller
-// had made another.
-func restoredBy(lost []restore.Saved) func(*Entry) (types.UID, bool) {
+// restoredBy reports whether a restoration takes a change back: its object is lost, or one of its name, for which a controller had made another.
+func restoredBy(lost []restore.Saved) func(*Entry) bool {
 	uids := map[graph.Identity]types.UID{}
 	for i := range lost {
 		uids[lost[i].Object.Unidentified()] = lost[i].Object.UID
 	}
-	return func(e *Entry) (types.UID, bool) {
+	return func(e *Entry) bool {
 		uid, is := uids[e.Op.Object.Unidentified()]
-		return uid, is && (e.Op.Verb == remedy.Delete || e.Metadata != nil || uid == e.Op.Object.UID && e.Op.Unfinalizes())
+		return is && (e.Op.Verb == remedy.Delete || e.Metadata != nil || uid == e.Op.Object.UID && e.Op.Unfinalizes())
 	}
 }
 
-// Restored are the numbers of the changes that were taken back by a restoration, after which objects have these UIDs.
-func (r *Recorded) Restored(lost []restore.Saved, ids map[types.UID]types.UID) []int {
+// Restored are the numbers of the changes that a restoration takes back when nothing of it is left, besides what reversals do. What others deleted because of
+// them has no number: as long as some of it is not recreated, all of them stand.
+func (r *Recorded) Restored(lost []restore.Saved, besides []Reversal) []int {
 	var numbers []int
 	restored := restoredBy(lost)
 	for i := range r.Changes {
-		if uid, is := restored(&r.Changes[i]); is && r.Changes[i].Status.stands() && ids[uid] != "" {
+		reverses := func(v Reversal) bool { return v.Entry.Number == r.Changes[i].Number }
+		if restored(&r.Changes[i]) && r.Changes[i].Status.stands() && !slices.ContainsFunc(besides, reverses) {
 			numbers = append(numbers, r.Changes[i].Number)
 		}
 	}

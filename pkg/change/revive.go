@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // Revival is how objects are kept that are being deleted by mistake. A deletion cannot be taken back: the data of claims and volumes is secured, the objects
@@ -32,11 +31,11 @@ type Revival struct {
 	Changes []Change
 	// Secured is how many of these keep data.
 	Secured int
-	// Orphans depend on the objects, and are linked to what is recreated; Earlier are those that an interrupted revival has orphaned. Going are being
-	// deleted themselves.
-	Orphans []graph.Object
-	Earlier []restore.Saved
-	Going   []graph.Identity
+	// Orphans depend on the objects, and are linked to what is recreated. Interrupted are the directories of earlier revivals of them, which are completed
+	// afterwards. Going are being deleted themselves.
+	Orphans     []graph.Object
+	Interrupted []string
+	Going       []graph.Identity
 }
 
 // stores reports whether objects of a type are claims or volumes.
@@ -278,11 +277,6 @@ func (j *Journal) KeepOrphans(r *Revival) error {
 func (j *Journal) keepOrphans(r *Revival) error {
 	for i := range r.Orphans {
 		if err := j.plan(&Planned{Object: r.Orphans[i].Identity(), Result: gc.Orphaned, Owners: r.Orphans[i].OwnerReferences}); err != nil {
-			return err
-		}
-	}
-	for i := range r.Earlier {
-		if err := j.plan(&Planned{Object: r.Earlier[i].Object, Result: gc.Orphaned, Owners: r.Earlier[i].Manifest.GetOwnerReferences()}); err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,7 @@ func encrypt(data []byte, recipients []age.Recipient) ([]byte, error) {
 }
 
 // ErrEncrypted says that a manifest is encrypted, and no key for it was given.
-var ErrEncrypted = errors.New("it is encrypted")
+var ErrEncrypted = errors.New("it is encrypted (--backup-identity decrypts it)")
 
 // decrypt decrypts data for the owner of private keys.
 func decrypt(data []byte, identities []age.Identity) ([]byte, error) {

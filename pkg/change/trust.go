@@ -13,6 +13,9 @@ import (
 // ErrForeign says that a directory or file of a journal might have been written by another user, so that nothing in it is believed.
 var ErrForeign = errors.New("another user might have written it")
 
+// Owned reports whether the directory of a journal is the user's own, so that another user's run is not in it.
+func Owned(dir string) bool { return trusted(dir, true, true) == nil }
+
 // trusted returns an error unless a directory or file, which is no link, belongs to this user, and no other user can write to it,
 // or, if it is private, read it.
 func trusted(path string, dir, private bool) error {

@@ -95,13 +95,17 @@ type Reversal struct {
 }
 
 // Undo finds out what takes the recorded changes back, the last first, as their objects are now. What was never made, or was
-// taken back, is left out, and so is what a restoration of lost objects takes back.
+// taken back, is left out, and so is what a restoration of lost objects takes back: all but the finalizers of what was to be lost, and still exists.
 func (r *Recorded) Undo(ctx context.Context, w *Writer, lost []restore.Saved) []Reversal {
 	var all []Reversal
 	restored := restoredBy(lost)
 	for _, e := range slices.Backward(r.Changes) {
-		if _, is := restored(&e); e.Status.stands() && !is {
-			all = append(all, r.Reverse(ctx, w, e))
+		is := restored(&e)
+		if !e.Status.stands() || is && !e.Op.Unfinalizes() {
+			continue
+		}
+		if v := r.Reverse(ctx, w, e); !is || v.now != nil && v.now.GetUID() == e.Op.Object.UID {
+			all = append(all, v)
 		}
 	}
 	return all
@@ -112,7 +116,7 @@ func (r *Recorded) Undoable(ctx context.Context, w *Writer) bool {
 	lost := r.Lost()
 	restored := restoredBy(lost)
 	return w.Restoration(ctx, r.Started, lost, nil).Writes() > 0 || slices.ContainsFunc(r.Changes, func(e Entry) bool {
-		if _, is := restored(&e); is || !e.Status.stands() {
+		if restored(&e) || !e.Status.stands() {
 			return false
 		}
 		v := r.Reverse(ctx, w, e)

@@ -38,6 +38,8 @@ type journaling struct {
 	sender *cluster.Sender
 	// stays: a temporary change of an earlier run was to be taken back, and was not.
 	stays bool
+	// doubtful is the last run of the user whose journal could not be read, empty for none. Runs are named by their time.
+	doubtful string
 	// undoes is the command that takes back what a run has done of which whole objects were kept, empty for none.
 	undoes string
 }
@@ -163,6 +165,10 @@ func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change
 		if err := j.reach(ctx, false); err != nil {
 			return nil, errors.Join(err, journal.Close())
 		}
+		if j.g.where.UID == "" {
+			return nil, hintedError{errors.Join(errors.New("writing the backup: undo could not tell that it is of this cluster: namespace kube-system could not be read"), journal.Close()),
+				"nothing was changed; use credentials that may get namespace kube-system, or go without --backup"}
+		}
 		whole = cluster.Whole{Sender: j.sender, Reader: reader}
 	}
 	if err := journal.Plan(ctx, p, whole); err != nil {
@@ -195,7 +201,9 @@ func (j *journaling) recorded() ([]*change.Recorded, error) {
 		r, err := change.ReadJournal(dir)
 		switch {
 		case err != nil:
-			j.g.unread(err)
+			if j.g.unread(err); change.Owned(dir) {
+				j.doubtful = max(j.doubtful, filepath.Base(dir))
+			}
 		case r.Same(j.g.where.UID):
 			all = append(all, r)
 		}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -24,7 +24,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
-	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // reviveOptions are what the command line of revive says.
@@ -38,6 +37,8 @@ type reviveOptions struct {
 	claims []graph.Identity
 	others explainOptions
 	trial  *cluster.Sender
+	// running is the directory of this run.
+	running string
 }
 
 const reviveLong = `Keep objects that are being deleted by mistake, and still exist. A deletion
@@ -145,53 +146,46 @@ func (o *reviveOptions) plan(ctx context.Context) (*change.Revival, error) {
 	}
 	w := o.writer(nil)
 	r, err := w.Revive(ctx, ids, o.secureOnly, l.report, l.graph)
-	if err != nil || l.report == nil {
+	if err != nil || o.secureOnly {
 		return r, err
 	}
-	if r.Earlier, err = o.earlier(r, l.graph); err != nil {
-		return nil, err
-	}
+	r.Interrupted = o.interrupted(r.Objects)
 	return r, w.Recreatable(ctx, r, o.trial.Do)
 }
 
-// earlier are what an interrupted revival of the same objects has orphaned, and is still there.
-func (o *reviveOptions) earlier(r *change.Revival, g *graph.Graph) (all []restore.Saved, _ error) {
-	runs, err := o.recorded()
-	if err != nil {
-		return nil, err
-	}
-	revived := func(ref metav1.OwnerReference) bool {
-		return slices.ContainsFunc(r.Objects, func(id graph.Identity) bool { return id.UID == ref.UID })
-	}
+// interrupted are the directories of earlier revivals of objects that are not complete.
+func (o *reviveOptions) interrupted(objects []graph.Identity) (dirs []string) {
+	runs, _ := o.recorded() // what cannot be read was said
 	for _, run := range runs {
-		for _, s := range run.Lost() {
-			n, known := g.Node(s.Object.UID)
-			if s.Stayed && s.Manifest != nil && slices.ContainsFunc(s.Manifest.GetOwnerReferences(), revived) && known && !n.Virtual() &&
-				!slices.ContainsFunc(all, func(other restore.Saved) bool { return other.Object.UID == s.Object.UID }) {
-				all = append(all, s)
+		letsGo := func(p change.Planned) bool {
+			return slices.ContainsFunc(objects, func(id graph.Identity) bool { return id.UID == p.Object.UID && len(p.Owners) == 0 })
+		}
+		if len(run.Asked) > 0 && run.Asked[0] == "revive" && run.Standing() > 0 && run.Dir != o.running && slices.ContainsFunc(run.Planned, letsGo) {
+			dirs = append(dirs, run.Dir)
+		}
+	}
+	return dirs
+}
+
+// begun is the command that completes an earlier run which has let go what was asked for, and is gone by now; empty for none.
+func (o *reviveOptions) begun(ctx context.Context) string {
+	w := o.writer(nil)
+	var gone []graph.Identity
+	runs, _ := o.recorded()
+	for _, run := range runs {
+		for _, p := range run.Planned {
+			if slices.ContainsFunc(o.args, func(arg string) bool { return strings.HasSuffix(arg, "/"+p.Object.Name) }) {
+				if now, err := w.Read(ctx, p.Object); change.IsGone(p.Object, now, err) {
+					gone = append(gone, p.Object)
+				}
 			}
 		}
 	}
-	return all, nil
-}
-
-// begun is the command that completes an earlier run which has let go what was asked for, and is gone; empty for none.
-func (o *reviveOptions) begun(ctx context.Context) string {
-	runs, _ := o.recorded()
-	w := o.writer(nil)
-	letGo := func(s restore.Saved) bool {
-		if s.Stayed || !slices.ContainsFunc(o.args, func(arg string) bool { return strings.HasSuffix(arg, "/"+s.Object.Name) }) {
-			return false
-		}
-		_, err := w.Read(ctx, s.Object)
-		return apierrors.IsNotFound(err)
+	dirs := o.interrupted(gone)
+	if len(dirs) == 0 {
+		return ""
 	}
-	for _, run := range slices.Backward(runs) {
-		if len(run.Asked) > 0 && run.Asked[0] == "revive" && run.Standing() > 0 && slices.ContainsFunc(run.Lost(), letGo) {
-			return "an earlier run was interrupted, which is completed by: " + o.undoCommand(run.Dir)
-		}
-	}
-	return ""
+	return "an earlier run was interrupted, which is completed by: " + o.undoCommand(dirs[len(dirs)-1])
 }
 
 func (o *reviveOptions) run(ctx context.Context) error {
@@ -247,25 +241,50 @@ func digestOf(r *change.Revival) string {
 	for i := range r.Orphans {
 		keys = append(keys, r.Orphans[i].Identity())
 	}
-	return preview.Checksum(append(keys, r.Objects)...)
+	return preview.Checksum(append(keys, r.Objects, r.Interrupted)...)
 }
 
-// revive does it: what it lets go is in the journal before the first change, and the undo of that journal recreates it.
+// revive does it: what it lets go is in the journal before the first change, and the undo of that journal recreates it. What has gone is recreated also
+// when something else could not be let go.
 func (o *reviveOptions) revive(ctx context.Context, r *change.Revival) error {
 	journal, err := o.begin(change.Header{Digest: digestOf(r)})
 	if err != nil {
 		return err
 	}
+	o.running = journal.Dir
 	if !o.secureOnly {
 		err = journal.Keep(r)
 	}
 	if err == nil {
 		err = o.letGo(ctx, journal, r)
 	}
-	if closed := journal.Close(); err != nil || closed != nil || o.secureOnly {
+	if closed := journal.Close(); closed != nil || o.secureOnly || err != nil && !o.partly(ctx, r) {
 		return cmp.Or(err, closed)
 	}
-	recorded, err := o.read(journal.Dir)
+	for _, dir := range append([]string{journal.Dir}, r.Interrupted...) {
+		completed := o.complete(ctx, dir)
+		if err = cmp.Or(err, completed); err != nil {
+			return err
+		}
+		if dir == journal.Dir {
+			err = o.bound(ctx, r)
+		}
+	}
+	return err
+}
+
+// partly reports whether something is gone that was to be let go.
+func (o *reviveOptions) partly(ctx context.Context, r *change.Revival) bool {
+	w := o.writer(nil)
+	return ctx.Err() == nil && slices.ContainsFunc(r.Objects, func(id graph.Identity) bool {
+		now, err := w.Read(ctx, id)
+		return change.IsGone(id, now, err)
+	})
+}
+
+// complete recreates what a run has let go, and takes its other changes back. What of these a deleted volume leaves is over.
+func (o *reviveOptions) complete(ctx context.Context, dir string) error {
+	recorded, err := o.read(dir)
 	if err != nil {
 		return err
 	}
@@ -274,14 +293,16 @@ func (o *reviveOptions) revive(ctx context.Context, r *change.Revival) error {
 		return err
 	}
 	defer release()
-	u := o.lookBack(ctx, recorded, recorded.Lost(), undoWhat{})
+	lost := recorded.Lost()
+	change.Made(lost, o.undosOf(recorded))
+	u := o.lookBack(ctx, recorded, lost, undoWhat{})
 	if _, _, err := o.journaling.show(u, true); err != nil {
 		return err
 	}
-	if err := cmp.Or(o.takeAllBack(ctx, u), o.bound(ctx, r)); err != nil {
+	if err := o.takeAllBack(ctx, u); err != nil {
 		return err
 	}
-	var numbers []int // what a deleted volume leaves to be taken back is over
+	var numbers []int
 	for i := range recorded.Changes {
 		numbers = append(numbers, recorded.Changes[i].Number)
 	}
@@ -335,11 +356,7 @@ func (o *reviveOptions) letGo(ctx context.Context, journal *change.Journal, r *c
 			others = true
 			continue
 		}
-		before, err := w.Read(ctx, c.Op.Object)
-		if err == nil {
-			_, err = o.makes(ctx, &w, c, before)
-		}
-		if err != nil {
+		if err := o.store(ctx, &w, c); err != nil {
 			return hintedError{fmt.Errorf("%s: %w", render.Change(&c.Op), err), hint}
 		}
 	}
@@ -352,21 +369,63 @@ func (o *reviveOptions) letGo(ctx context.Context, journal *change.Journal, r *c
 		if o.secureOnly {
 			break
 		}
-		if err := o.until(ctx, id, "it is gone", func(*unstructured.Unstructured) bool { return false }); err != nil {
+		if err := o.until(ctx, id, "it is gone", func(*unstructured.Unstructured) bool {
+			o.secured(ctx, &w, id)
+			return false
+		}); err != nil {
 			return hintedError{err, hint}
 		}
 	}
 	return nil
 }
 
-// makes makes a change of an object that is as before shows it. It reports whether others were faster.
-func (o *reviveOptions) makes(ctx context.Context, w *change.Writer, c *change.Change, before *unstructured.Unstructured) (changed bool, _ error) {
+// store changes what claims and volumes need. Where others were faster, or no answer came, it is looked whether the change is there by now.
+func (o *reviveOptions) store(ctx context.Context, w *change.Writer, c *change.Change) error {
+	var first *unstructured.Unstructured
+	for looks := 1; looks <= mostLooks; looks++ {
+		now, err := w.Read(ctx, c.Op.Object)
+		switch {
+		case first != nil && change.IsGone(c.Op.Object, now, err):
+			return nil
+		case err != nil:
+			return err
+		}
+		if first == nil {
+			first = now
+		} else if fields, err := c.Op.Fields(first.Object); err == nil {
+			if _, standing := remedy.Reverse(fields, first.Object, now.Object); standing == remedy.Made {
+				fmt.Fprintln(o.Out, render.Undone(&change.Record{Change: *c, Status: change.Done}))
+				return nil
+			}
+		}
+		if changed, err := o.makes(ctx, w, c, now); err != nil || !changed {
+			return err
+		}
+		wait(ctx, time.Second)
+	}
+	return errBusy
+}
+
+// secured has a volume retained again that others would have deleted with its claim, as long as that is there.
+func (o *reviveOptions) secured(ctx context.Context, w *change.Writer, id graph.Identity) {
+	if !slices.Contains(o.claims, id.Unidentified()) {
+		return
+	}
+	if r, err := w.Revive(ctx, []graph.Identity{id.Unidentified()}, true, nil, nil); err == nil { // again in a second otherwise
+		for i := range r.Changes {
+			_ = o.store(ctx, w, &r.Changes[i])
+		}
+	}
+}
+
+// makes makes a change of an object that is as before shows it. It reports whether it is to be looked at again: others were faster, or no answer came.
+func (o *reviveOptions) makes(ctx context.Context, w *change.Writer, c *change.Change, before *unstructured.Unstructured) (again bool, _ error) {
 	made := w.Make(ctx, c, before)
 	if made.Status == change.Done {
 		fmt.Fprintln(o.Out, render.Undone(&made))
 		return false, nil
 	}
-	if err := cmp.Or(made.Err, remedy.ErrChanged); !apierrors.IsConflict(err) {
+	if err := cmp.Or(made.Err, remedy.ErrChanged); made.Status != change.Unanswered && !answer.Passing(err) && !apierrors.IsConflict(err) {
 		fmt.Fprintln(o.Out, render.Undone(&made))
 		return false, err
 	}
@@ -375,6 +434,8 @@ func (o *reviveOptions) makes(ctx context.Context, w *change.Writer, c *change.C
 
 // mostLooks is how often a revival looks again, because dependents come or others write what it lets go.
 const mostLooks = 20
+
+var errBusy = errors.New("others write it, or create dependents of it, all the time, or the API server does not answer")
 
 // free lets go what is neither claim nor volume. All of the plan is found out again before each change, which is for the version that was looked at then: that
 // nobody acts on a finalizer, and what depends on the objects. What has come to is orphaned, too, before the finalizers are removed.
@@ -391,7 +452,7 @@ func (o *reviveOptions) free(ctx context.Context, journal *change.Journal, r *ch
 		case !now.Within(r):
 			return errors.New("it has changed since the question")
 		case looks > mostLooks:
-			return errors.New("others write it, or create dependents of it, all the time")
+			return errBusy
 		}
 		verb := remedy.Patch
 		if !orphaned || len(now.Orphans) > 0 {
@@ -410,29 +471,29 @@ func (o *reviveOptions) free(ctx context.Context, journal *change.Journal, r *ch
 }
 
 // freed makes the changes of a verb, and waits until dependents are orphaned. It reports whether all were made. What is gone by then is not asked about again.
-func (o *reviveOptions) freed(ctx context.Context, w *change.Writer, now *change.Revival, verb remedy.Verb) (done bool, _ error) {
+func (o *reviveOptions) freed(ctx context.Context, w *change.Writer, now *change.Revival, verb remedy.Verb) (done bool, err error) {
 	done, o.others.args = true, nil
 	for n, id := range now.Objects {
+		again := false
 		for i := range now.Changes {
 			c := &now.Changes[i]
 			if c.Op.Object.UID != id.UID || c.Op.Verb != verb {
 				continue
 			}
-			changed, err := o.makes(ctx, w, c, now.Kept[n])
-			if err != nil {
+			if again, err = o.makes(ctx, w, c, now.Kept[n]); err != nil {
 				return false, fmt.Errorf("%s: %w", render.Change(&c.Op), err)
 			}
-			done = done && !changed
+			done = done && !again
 		}
 		left := false
 		if err := o.until(ctx, id, "its dependents are orphaned", func(now *unstructured.Unstructured) bool {
-			left = verb == remedy.Patch || !slices.ContainsFunc(now.GetFinalizers(), graph.IsCollectorFinalizer)
+			left = again || verb == remedy.Patch || !slices.ContainsFunc(now.GetFinalizers(), graph.IsCollectorFinalizer)
 			return left
 		}); err != nil {
 			return false, err
 		}
 		if left {
-			o.others.args = append(o.others.args, remedy.Ref(id))
+			o.others.args = append(o.others.args, id.Resource.GroupResource().String()+"/"+id.Name)
 		}
 	}
 	return done, nil

@@ -154,9 +154,13 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 		return nil, err
 	}
 	for _, r := range slices.Backward(all) {
-		if !r.Back() && r.Standing() > 0 && (!o.temporary || len(r.Open()) > 0) {
-			return r, nil
+		if r.Back() || r.Standing() == 0 || o.temporary && len(r.Open()) == 0 {
+			continue
 		}
+		if o.doubtful > filepath.Base(r.Dir) {
+			return nil, hintedError{fmt.Errorf("looking for the last run: it might be %s, which could not be read", o.doubtful), "name the run: " + o.name + " history lists those that can be read"}
+		}
+		return r, nil
 	}
 	why := "no run on this cluster has left a change"
 	if o.temporary {
@@ -194,12 +198,14 @@ type undoing struct {
 	plan *restore.Plan
 	// reversals take its other changes back.
 	reversals []change.Reversal
+	// part: not all of the run is to be taken back.
+	part bool
 }
 
 // lookBack finds out how a run is taken back, as everything is now.
 func (j *journaling) lookBack(ctx context.Context, r *change.Recorded, lost []restore.Saved, o undoWhat) *undoing {
 	w := j.writer(nil)
-	u := &undoing{Recorded: r, lost: lost, plan: w.Restoration(ctx, r.Started, lost, o.wanted)}
+	u := &undoing{Recorded: r, lost: lost, plan: w.Restoration(ctx, r.Started, lost, o.wanted), part: o.temporary || o.wanted != nil}
 	if o.wanted == nil {
 		u.reversals = slices.DeleteFunc(r.Undo(ctx, &w, u.lost), func(v change.Reversal) bool { return o.temporary && !v.Entry.Temporary })
 		for i := range u.reversals { // a claim that is recreated uses its volume again
@@ -273,11 +279,11 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 	case err != nil:
 		return err
 	case changes == 0 && left:
-		fmt.Fprintln(j.g.Out, "Nothing can be taken back.")
+		fmt.Fprintln(j.g.Out, "Nothing can be taken back."+j.earlier(r))
 		return errRemaining
 	case changes == 0:
-		fmt.Fprintln(j.g.Out, "Nothing to take back.")
-		return nil
+		fmt.Fprintln(j.g.Out, "Nothing to take back."+j.earlier(r))
+		return u.restored(c.dryRun != "none")
 	case c.dryRun == "client":
 		fmt.Fprintf(j.g.Out, "Approve exactly this: --confirm=%s\n", u.digest())
 		return nil
@@ -291,6 +297,17 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 		return hintedError{errors.New("what can be taken back has changed since the question; nothing was changed"), "run it again, and look at what it shows"}
 	}
 	return j.takeAllBack(ctx, u)
+}
+
+// earlier says which run stands that was before one of which nothing can be taken back, empty for none.
+func (j *journaling) earlier(r *change.Recorded) string {
+	all, _ := j.recorded() // what cannot be read was said
+	for _, other := range slices.Backward(all) {
+		if other.Started.Before(r.Started) && !other.Back() && other.Standing() > 0 {
+			return fmt.Sprintf(" The run before it: %s %s", j.g.name+" undo", filepath.Base(other.Dir))
+		}
+	}
+	return ""
 }
 
 // agrees returns nil if the user agrees to a plan that was shown.
@@ -332,7 +349,7 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 	w := j.writer(journal)
 	failed := u.plan.Left()
 	if u.plan.Writes() > 0 {
-		ids, all := w.Restore(ctx, u.Dir, u.plan, func(made change.Record) { fmt.Fprintln(j.g.Out, render.Undone(&made)) })
+		_, all := w.Restore(ctx, u.Dir, u.plan, func(made change.Record) { fmt.Fprintln(j.g.Out, render.Undone(&made)) })
 		for i := range u.reversals {
 			if v := &u.reversals[i]; !all && v.Possible() {
 				if v.Withhold(); !v.Possible() {
@@ -341,9 +358,9 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 			}
 		}
 		failed = failed || !all
-		if err := u.MarkTakenBack(time.Now(), u.Restored(u.lost, ids)...); err != nil {
-			return errors.Join(fmt.Errorf("writing the journal: %w", err), journal.Close())
-		}
+	}
+	if err := u.restored(failed); err != nil {
+		return errors.Join(err, journal.Close())
 	}
 	for i := range u.reversals {
 		v := &u.reversals[i]
@@ -375,6 +392,17 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 		return err
 	}
 	return errRemaining
+}
+
+// restored keeps that a restoration is complete: all that was lost was asked for, and is there or comes by itself.
+func (u *undoing) restored(failed bool) error {
+	if failed || u.part {
+		return nil
+	}
+	if err := u.MarkTakenBack(time.Now(), u.Restored(u.lost, u.reversals)...); err != nil {
+		return fmt.Errorf("writing the journal: %w", err)
+	}
+	return nil
 }
 
 // comes waits until a change can be taken back that could not be before what was deleted was recreated.

@@ -256,6 +256,9 @@ func (o *unstickOptions) choosing(l *look) (*unstick.Options, error) {
 	options := &unstick.Options{Allow: explain.Risk(o.allow), NoBackup: o.backup == noBackup || len(o.from) == 0 && o.where.UID == "", Patient: o.timeout > 0}
 	for _, text := range o.causes {
 		name := unstick.ParseName(text)
+		if number().MatchString(text) {
+			return nil, usageError{fmt.Errorf("--cause=%s: the number of a cause is an argument: %s unstick %s", text, o.name, strings.Join(append(slices.Clone(o.args), text), " "))}
+		}
 		if !slices.ContainsFunc(finding.Kinds(), func(k explain.Kind) bool { return k.ID == name.ID }) {
 			return nil, usageError{fmt.Errorf("--cause %s: there is no such cause", name.ID)}
 		}
@@ -355,6 +358,8 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 	case errors.Is(err, context.DeadlineExceeded) && o.timeout > 0:
 		fmt.Fprintf(o.ErrOut, "Timed out after %s. Run the same command again to resume.\n", o.timeout)
 		return errRemaining
+	case errors.Is(err, change.ErrNotConfirmed) && backup != "":
+		return errors.New("not confirmed: nothing more was changed")
 	case err != nil:
 		return o.explained(err)
 	case !outcome.Done(), o.stays:

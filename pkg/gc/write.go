@@ -230,16 +230,20 @@ func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, option
 // collector's own finalizer, the last of the object, that is removed first. A terminating object is gone by that.
 func (w *writer) sendDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, ends bool) Step {
 	p := &preconditions{uid: o.UID, version: o.ResourceVersion} // not &o.UID, which would keep all of it
-	p.UID, p.ResourceVersion = &p.uid, &p.version
-	options.Preconditions = &p.Preconditions
+	p.UID, p.ResourceVersion, options.Preconditions = &p.uid, &p.version, &p.Preconditions
 	w.state.setDeleteSent(n, true)
 	w.open.set(n, true)
 	if ends {
-		now, err := w.server.Patch(ctx, o, Patch{RemoveFinalizer: o.Finalizers[0]})
+		removes := Patch{RemoveFinalizer: o.Finalizers[0]}
+		now, err := w.server.Patch(ctx, o, removes)
 		if err != nil || free(&now) {
 			return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
 		}
 		p.version = now.ResourceVersion
+		if err = w.server.Delete(ctx, o.Identity(), options); err != nil {
+			w.write(n, Step{Action: ActionRemoveFinalizer, Object: o, Patch: removes, Reason: byUser})
+		}
+		return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
 	}
 	err := w.server.Delete(ctx, o.Identity(), options)
 	return Step{Action: ActionDelete, Object: o, Options: options, Err: err}

@@ -292,7 +292,7 @@ func (o *Op) EndsPods() bool {
 // Unfinalizes reports whether a patch removes finalizers, and does nothing else.
 func (o *Op) Unfinalizes() bool {
 	return o.Verb == Patch && !slices.ContainsFunc(o.Patch, func(s Step) bool {
-		return !strings.HasPrefix(s.Path, "/metadata/finalizers/") || s.Op != "test" && s.Op != "remove"
+		return s.Op != "test" && (s.Op != "remove" || !strings.HasPrefix(s.Path, "/metadata/finalizers/"))
 	})
 }
 

@@ -108,13 +108,10 @@ func Revival(w io.Writer, where *answer.Where, r *change.Revival, secure bool) e
 
 // revivedLast says what is done last, and what is not.
 func revivedLast(r *change.Revival) (lines []string) {
-	if len(r.Orphans)+len(r.Earlier) > 0 {
+	if len(r.Orphans) > 0 {
 		var ids []graph.Identity
 		for i := range r.Orphans {
 			ids = append(ids, r.Orphans[i].Identity())
-		}
-		for i := range r.Earlier {
-			ids = append(ids, r.Earlier[i].Object)
 		}
 		lines = append(lines, "finally: link "+names(ids)+" to it again")
 	}
@@ -123,6 +120,9 @@ func revivedLast(r *change.Revival) (lines []string) {
 	}
 	if r.Secured > 0 {
 		lines = append(lines, "finally: set reclaim policies as they are now; that of a volume that is recreated stays Retain")
+	}
+	for _, dir := range r.Interrupted {
+		lines = append(lines, "finally: complete the interrupted run "+filepath.Base(dir))
 	}
 	if len(r.Going) > 0 {
 		lines = append(lines, "NOT:     "+names(r.Going)+": being deleted, too: name it, or it loses its owner")

@@ -235,6 +235,8 @@ func (p *planner) rebind(i *Item, id graph.Identity, now *unstructured.Unstructu
 	}
 	ref, _, _ := unstructured.NestedMap(now.Object, "spec", "claimRef")
 	switch {
+	case len(ref) == 0: // somebody has taken all of it out
+		return nil, now.GetCreationTimestamp().Time.Before(p.Began())
 	case ref["namespace"] != i.Object.Namespace || ref["name"] != i.Object.Name:
 		return nil, false
 	case ref["uid"] == nil || ref["uid"] == "":

@@ -204,6 +204,11 @@ func (p *planner) leaveOut(items []*Item, wanted func(graph.Identity) bool) {
 	}
 }
 
+// OwnedBy reports whether one of the owners that the object had is such.
+func (i *Item) OwnedBy(is func(types.UID) bool) bool {
+	return slices.ContainsFunc(i.owners, func(ref metav1.OwnerReference) bool { return is(ref.UID) })
+}
+
 // order puts the items in waves.
 func (plan *Plan) order() {
 	slices.SortStableFunc(plan.Items, func(a, b *Item) int {

@@ -293,20 +293,21 @@ func (p *play) undo(ctx context.Context) {
 	}
 	defer release()
 	w, lost := c.writer(), r.Lost()
-	ids, _ := w.Restore(ctx, r.Dir, w.Restoration(ctx, r.Started, lost, nil), func(made change.Record) {
+	_, all := w.Restore(ctx, r.Dir, w.Restoration(ctx, r.Started, lost, nil), func(made change.Record) {
 		p.say("undo: %s: %s, %v", sentence(&made.Change.Op), made.Status, made.Err)
 		if !c.dead && made.Status != change.Done && made.Err == nil {
 			p.fail("%s is not made, and it is not said why: %s", sentence(&made.Change.Op), made.Status)
 		}
 	})
-	if !c.dead {
-		restored := r.Restored(lost, ids)
+	reversals := r.Undo(ctx, &w, lost)
+	if !c.dead && all {
+		restored := r.Restored(lost, reversals)
 		for _, number := range restored {
 			c.toldOf(change.TakenBack, &r.Changes[number-1])
 		}
 		_ = r.MarkTakenBack(time.Now(), restored...)
 	}
-	for _, v := range r.Undo(ctx, &w, lost) {
+	for _, v := range reversals {
 		switch {
 		case !v.Possible() && v.Obstacle == "":
 			p.fail("%s is not undone, and it is not said why", sentence(v.Entry.Op))
