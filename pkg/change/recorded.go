@@ -19,7 +19,12 @@ import (
 	"filippo.io/age"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // Recorded is what a journal says of a run.
@@ -262,4 +267,30 @@ func (r *Recorded) Manifest(k *Kept) (*unstructured.Unstructured, error) {
 	}
 	object := &unstructured.Unstructured{}
 	return object, object.UnmarshalJSON(data) // numbers as the API server has them
+}
+
+// restoredBy reports whether a restoration takes a change back: its object is lost, or one of its name, for which a controller had made another.
+func restoredBy(lost []restore.Saved) func(*Entry) bool {
+	uids := map[graph.Identity]types.UID{}
+	for i := range lost {
+		uids[lost[i].Object.Unidentified()] = lost[i].Object.UID
+	}
+	return func(e *Entry) bool {
+		uid, is := uids[e.Op.Object.Unidentified()]
+		return is && (e.Op.Verb == remedy.Delete || e.Metadata != nil || uid == e.Op.Object.UID && e.Op.Unfinalizes())
+	}
+}
+
+// Restored are the numbers of the changes that a restoration takes back when nothing of it is left, besides what reversals do. What others deleted because of
+// them has no number: as long as some of it is not recreated, all of them stand.
+func (r *Recorded) Restored(lost []restore.Saved, besides []Reversal) []int {
+	var numbers []int
+	restored := restoredBy(lost)
+	for i := range r.Changes {
+		reverses := func(v Reversal) bool { return v.Entry.Number == r.Changes[i].Number }
+		if restored(&r.Changes[i]) && r.Changes[i].Status.stands() && !slices.ContainsFunc(besides, reverses) {
+			numbers = append(numbers, r.Changes[i].Number)
+		}
+	}
+	return numbers
 }

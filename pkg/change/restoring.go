@@ -482,31 +482,5 @@ func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *uns
 	return i.Relink(r.ids, now), now, nil
 }
 
-// restoredBy reports whether a restoration takes a change back: its object is lost, or one of its name, for which a controller had made another.
-func restoredBy(lost []restore.Saved) func(*Entry) bool {
-	uids := map[graph.Identity]types.UID{}
-	for i := range lost {
-		uids[lost[i].Object.Unidentified()] = lost[i].Object.UID
-	}
-	return func(e *Entry) bool {
-		uid, is := uids[e.Op.Object.Unidentified()]
-		return is && (e.Op.Verb == remedy.Delete || e.Metadata != nil || uid == e.Op.Object.UID && e.Op.Unfinalizes())
-	}
-}
-
-// Restored are the numbers of the changes that a restoration takes back when nothing of it is left, besides what reversals do. What others deleted because of
-// them has no number: as long as some of it is not recreated, all of them stand.
-func (r *Recorded) Restored(lost []restore.Saved, besides []Reversal) []int {
-	var numbers []int
-	restored := restoredBy(lost)
-	for i := range r.Changes {
-		reverses := func(v Reversal) bool { return v.Entry.Number == r.Changes[i].Number }
-		if restored(&r.Changes[i]) && r.Changes[i].Status.stands() && !slices.ContainsFunc(besides, reverses) {
-			numbers = append(numbers, r.Changes[i].Number)
-		}
-	}
-	return numbers
-}
-
 // restored says what a change is for that makes something again.
 func restored(dir string) string { return fmt.Sprintf("undo of the deletion in %s", dir) }
