@@ -68,12 +68,14 @@ func (o *reviveOptions) store(ctx context.Context, w *change.Writer, c *change.C
 		case err != nil:
 			return err
 		}
-		if first == nil {
-			first = now
-		} else if fields, err := c.Op.Fields(first.Object); err == nil {
-			if _, standing := remedy.Reverse(fields, first.Object, now.Object); standing == remedy.Made {
+		first = cmp.Or(first, now)
+		if fields, err := c.Op.Fields(first.Object); err == nil {
+			switch _, standing := remedy.Reverse(fields, first.Object, now.Object); standing {
+			case remedy.Made:
 				fmt.Fprintln(o.Out, render.Undone(&change.Record{Change: *c, Status: change.Done}))
 				return nil
+			case remedy.Altered:
+				return remedy.ErrChanged
 			}
 		}
 		if changed, err := o.makes(ctx, w, c, now); err != nil || !changed {
