@@ -226,7 +226,10 @@ func (j *Journal) step(s *gc.Step) (answered func(error) error, _ error) {
 	}
 	return func(answer error) error {
 		status := StatusOf(answer)
-		if apierrors.IsNotFound(answer) || apierrors.IsConflict(answer) { // others were faster
+		switch {
+		case apierrors.IsNotFound(answer) && j.whole != nil && s.Action == gc.ActionDelete: // an earlier try of it may have been carried out; it is recreated
+			status = Unanswered
+		case apierrors.IsNotFound(answer), apierrors.IsConflict(answer): // others were faster
 			status = Skipped
 		}
 		if err := finish(status, ""); err != nil {
