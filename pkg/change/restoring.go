@@ -351,12 +351,12 @@ func (r *restoring) have(i *restore.Item, uid types.UID, made *Record) {
 	}
 }
 
-// comes reports whether it is tried again to make what had a UID.
-func (r *restoring) comes(uid types.UID) bool {
+// retries reports whether something of which that is true is to be tried again.
+func (r *restoring) retries(is func(*restore.Item) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.failed {
-		if i.Object.UID == uid && i.Do != restore.Link && !r.over[i] {
+		if !r.over[i] && is(i) {
 			return true
 		}
 	}
@@ -364,15 +364,11 @@ func (r *restoring) comes(uid types.UID) bool {
 }
 
 // pending reports whether something is to be tried again, which others might need.
-func (r *restoring) pending() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.failed {
-		if !r.over[i] {
-			return true
-		}
-	}
-	return false
+func (r *restoring) pending() bool { return r.retries(func(*restore.Item) bool { return true }) }
+
+// comes reports whether it is tried again to make what had a UID.
+func (r *restoring) comes(uid types.UID) bool {
+	return r.retries(func(i *restore.Item) bool { return i.Object.UID == uid && i.Do != restore.Link })
 }
 
 // fail keeps that an object is not there, and tells why if nothing more is tried.

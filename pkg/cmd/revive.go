@@ -33,8 +33,8 @@ type reviveOptions struct {
 	claims []graph.Identity
 	others explainOptions
 	trial  *cluster.Sender
-	// running is the directory of this run.
-	running string
+	// begins: it was agreed to, and the journal of this run is there.
+	begins bool
 }
 
 const reviveLong = `Keep objects that are being deleted by mistake, and still exist. A deletion
@@ -96,7 +96,7 @@ func newRevive(g *globals) *cobra.Command {
 
 func (o *reviveOptions) validate() error {
 	if o.dryRun == "server" || o.backup == noBackup {
-		return usageError{errors.New("revive keeps a journal, and asks the server nothing: --dry-run=client shows its plan")}
+		return usageError{errors.New("revive keeps a journal, and asks the server in any case: --dry-run=client shows its plan")}
 	}
 	for _, arg := range o.args {
 		kind, name, _ := strings.Cut(arg, "/")
@@ -145,7 +145,9 @@ func (o *reviveOptions) plan(ctx context.Context) (*change.Revival, error) {
 	if err != nil || o.secureOnly {
 		return r, err
 	}
-	r.Interrupted = o.interrupted(r.Objects)
+	if !o.begins {
+		r.Interrupted = o.interrupted(r.Objects)
+	}
 	return r, w.Recreatable(ctx, r, o.trial.Do)
 }
 
@@ -156,7 +158,7 @@ func (o *reviveOptions) interrupted(objects []graph.Identity) (dirs []string) {
 		letsGo := func(p change.Planned) bool {
 			return slices.ContainsFunc(objects, func(id graph.Identity) bool { return id.UID == p.Object.UID && len(p.Owners) == 0 })
 		}
-		if len(run.Asked) > 0 && run.Asked[0] == "revive" && run.Standing() > 0 && run.Dir != o.running && slices.ContainsFunc(run.Planned, letsGo) {
+		if len(run.Asked) > 0 && run.Asked[0] == "revive" && run.Standing() > 0 && slices.ContainsFunc(run.Planned, letsGo) {
 			dirs = append(dirs, run.Dir)
 		}
 	}
@@ -247,7 +249,7 @@ func (o *reviveOptions) revive(ctx context.Context, r *change.Revival) error {
 	if err != nil {
 		return err
 	}
-	o.running = journal.Dir
+	o.begins = true
 	if !o.secureOnly {
 		err = journal.Keep(r)
 	}
