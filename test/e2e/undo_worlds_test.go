@@ -40,7 +40,7 @@ var (
 // TestUndoWorlds makes random worlds, deletes some of what is in them with a backup, and takes that back: all is as it was but for
 // UIDs, and the garbage collector of the cluster leaves it there.
 func TestUndoWorlds(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	// kube-controller-manager ends when a busy machine keeps it from renewing its lease for ten seconds.
 	cp := controlplane.Start(t, controlplane.Options{Controllers: "all", ControllerManagerArgs: []string{"--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=80s"}})
 	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig)
@@ -65,9 +65,12 @@ func TestUndoWorlds(t *testing.T) {
 		seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
 	}
 	t.Logf("seed %d", seed)
+	places := make(chan struct{}, 12) // a busy API server answers no more requests in time than it can
 	for n := range cmp.Or(*undoWorlds, nightly.Of(12, 100)) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
+			places <- struct{}{}
+			defer func() { <-places }()
 			w := &undoWorld{T: t, Rand: rand.New(rand.NewPCG(seed, uint64(n))), cp: cp, client: client, name: fmt.Sprintf("undo-%d", n), recipient: key.Recipient().String(), identity: identity} //nolint:gosec // of a test
 			w.run()
 		})

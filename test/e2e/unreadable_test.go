@@ -134,7 +134,7 @@ func unreadable(t *testing.T, args ...string) *controlplane.ControlPlane {
 func explained(t *testing.T, cp *controlplane.ControlPlane, object, id, verdict string) {
 	t.Helper()
 	var text string
-	for deadline := time.Now().Add(settling); time.Now().Before(deadline); time.Sleep(time.Second) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Second) {
 		var stdout, stderr bytes.Buffer
 		argv := append([]string{"kubectl-gc", "explain-stuck", "--kubeconfig=" + cp.Kubeconfig}, strings.Fields(object)...)
 		argv = append(argv, "-o", `jsonpath={range .objects[0].causes[*]}{.verdict} {.id}{"\n"}{end}`)
