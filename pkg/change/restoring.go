@@ -408,8 +408,8 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 		return r.fail(i, &Record{Time: r.Now(), Change: *c, Status: Skipped, Err: refused}, !last && r.pending())
 	}
 	for n := range i.First {
-		if made := r.first(ctx, &i.First[n], c.Why); made.Status != Done {
-			return r.fail(i, &made, passing(&made) && !last && ctx.Err() == nil)
+		if made := r.first(ctx, i, &i.First[n], c.Why); made != nil {
+			return r.fail(i, made, passing(made) && !last && ctx.Err() == nil)
 		}
 	}
 	made := r.Make(ctx, c, before)
@@ -451,17 +451,25 @@ func passing(made *Record) bool {
 	return made.Status == Unanswered || failedCall(made.Err) || apierrors.IsNotFound(made.Err) || errors.Is(made.Err, remedy.ErrChanged)
 }
 
-// first makes a change of another object that comes before.
-func (r *restoring) first(ctx context.Context, op *remedy.Op, why string) Record {
+// first has the volume of a claim ready for it, as that is by now.
+func (r *restoring) first(ctx context.Context, i *restore.Item, op *remedy.Op, why string) *Record {
 	c := &Change{Op: *op, Why: why, Risk: explain.Safe}
 	now, err := r.look(ctx, op.Object)
-	if err != nil || now == nil {
-		return Record{Time: r.Now(), Change: *c, Status: Skipped, Err: errors.Join(remedy.ErrChanged, err)}
+	if err != nil {
+		return &Record{Time: r.Now(), Change: *c, Status: Unanswered, Err: err}
 	}
-	if _, found, _ := unstructured.NestedString(now.Object, "spec", "claimRef", "uid"); !found && now.GetUID() == op.Object.UID { // done before
-		return Record{Time: r.Now(), Change: *c, Status: Done}
+	first, no := i.Rebind(op.Object, now)
+	switch {
+	case no != "":
+		return &Record{Time: r.Now(), Change: *c, Status: Skipped, Err: errors.New(string(no))}
+	case first == nil: // it is by now
+		return nil
 	}
-	return r.Make(ctx, c, now)
+	c.Op = first[0]
+	if made := r.Make(ctx, c, now); made.Status != Done {
+		return &made
+	}
+	return nil
 }
 
 // link is what gives an object its references again, nil for nothing to do, with the object as it is.

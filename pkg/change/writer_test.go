@@ -295,6 +295,7 @@ func TestRestoreKilled(t *testing.T) {
 		return restore.Saved{Object: id, Manifest: &unstructured.Unstructured{Object: object(t, text)}}
 	}
 	saved := []restore.Saved{lost(owner, `{"data":{"a":"b"}}`), lost(child, owned("owner")), lost(grandchild, owned("child")), lost(linked, owned("owner")), lost(claim, `{"spec":{"volumeName":"v"}}`)}
+	saved[3].Stayed = true
 	for kill := 1; ; kill++ {
 		for _, arrives := range []bool{false, true} {
 			s := testapi.New()
@@ -404,11 +405,22 @@ func TestUndo(t *testing.T) {
 	replicas := func(n int64) func(*testapi.Server) {
 		return edit(func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, n, "spec", "replicas") })
 	}
+	managed := func(by string) func(*testapi.Server) {
+		return edit(func(o *unstructured.Unstructured) {
+			o.SetManagedFields([]metav1.ManagedFieldsEntry{
+				{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:suspend":{}}}`)}},
+				{Manager: by, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}},
+			})
+		})
+	}
 	for name, test := range map[string]struct {
 		ops  []remedy.Op
 		then func(*testapi.Server)
 		want string
 	}{
+		"a workload that others have scaled up, and down": {[]remedy.Op{scale}, managed("kubectl"), "Changed"},
+		"a workload that this program has scaled":         {[]remedy.Op{scale}, managed("kubectl-gc"), "scale 0 3"},
+
 		"a finalizer":                  {[]remedy.Op{finalizer}, nil, `add /metadata/finalizers/- x/y`},
 		"a reference":                  {[]remedy.Op{reference}, nil, `add /metadata/ownerReferences/- b`},
 		"two references of one object": {[]remedy.Op{reference, second}, nil, `add /metadata/ownerReferences c; add /metadata/ownerReferences b`},

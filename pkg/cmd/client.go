@@ -128,12 +128,9 @@ func (g *globals) contextName() string {
 	return raw.CurrentContext
 }
 
-// fieldManager is recorded by the API server as the author of patches.
-const fieldManager = "kubectl-gc"
-
 // cluster is what a deletion uses of the connection.
 func (s *session) cluster() change.Cluster {
-	return change.Live(s.reader, s.writable, fieldManager)
+	return change.Live(s.reader, s.writable, change.FieldManager)
 }
 
 func kubeconfigError(err error) error {

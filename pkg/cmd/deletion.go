@@ -345,8 +345,8 @@ func (t *telling) perform(ctx context.Context, consent *change.Consent) error {
 	if printErr := t.printReport(result.Job.Graph, t.progress.events, report); printErr != nil {
 		return unreported(printErr, report, again)
 	}
-	if t.undoes != "" {
-		fmt.Fprintln(t.ErrOut, "Undo:    "+t.undoes)
+	if undo := t.undoes(); undo != "" {
+		fmt.Fprintln(t.ErrOut, "Undo:    "+undo)
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -380,7 +380,7 @@ func unreported(err error, report *gc.Report, again string) error {
 }
 
 func (d *deletionOptions) printAnswer(a *deletionAnswer) error {
-	a.where, a.undo = d.where, d.undoes
+	a.where, a.undo = d.where, d.undoes()
 	return d.output.print(d.globals, a)
 }
 

@@ -40,8 +40,16 @@ type journaling struct {
 	stays bool
 	// doubtful is the last run of the user whose journal could not be read, empty for none. Runs are named by their time.
 	doubtful string
-	// undoes is the command that takes back what a run has done of which whole objects were kept, empty for none.
-	undoes string
+	// kept is the journal of a run of which whole objects are kept, nil for none.
+	kept *change.Journal
+}
+
+// undoes is the command that takes back what a run has done of which whole objects were kept, empty for none.
+func (j *journaling) undoes() string {
+	if !j.kept.Used() {
+		return ""
+	}
+	return j.undoCommand(j.kept.Dir)
 }
 
 // undoCommand takes the run back that has its journal in a directory.
@@ -68,7 +76,7 @@ func (j *journaling) reach(ctx context.Context, dryRun bool) error {
 	if err != nil {
 		return kubeconfigError(err)
 	}
-	if j.sender, err = cluster.NewSender(config, j.g.stats, fieldManager, dryRun); err != nil {
+	if j.sender, err = cluster.NewSender(config, j.g.stats, change.FieldManager, dryRun); err != nil {
 		return err
 	}
 	j.g.locate(ctx, config, func(ctx context.Context, id graph.Identity) (types.UID, error) {
@@ -176,7 +184,7 @@ func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change
 	}
 	if whole != nil {
 		fmt.Fprintf(j.g.ErrOut, "Backup: %s\n", journal.Dir)
-		j.undoes = j.undoCommand(journal.Dir)
+		j.kept = journal
 	}
 	return journal, nil
 }

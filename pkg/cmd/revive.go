@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -20,6 +22,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // reviveOptions are what the command line of revive says.
@@ -179,11 +182,14 @@ func (o *reviveOptions) begun(ctx context.Context) string {
 			}
 		}
 	}
-	dirs := o.interrupted(gone)
-	if len(dirs) == 0 {
+	var all []string
+	for _, dir := range o.interrupted(gone) {
+		all = append(all, o.undoCommand(dir))
+	}
+	if len(all) == 0 {
 		return ""
 	}
-	return "an earlier run was interrupted, which is completed by: " + o.undoCommand(dirs[len(dirs)-1])
+	return "an earlier run was interrupted, which is completed by: " + strings.Join(all, "; ")
 }
 
 func (o *reviveOptions) run(ctx context.Context) error {
@@ -194,7 +200,7 @@ func (o *reviveOptions) run(ctx context.Context) error {
 	if err != nil {
 		return kubeconfigError(err)
 	}
-	if o.trial, err = cluster.NewSender(config, o.stats, fieldManager, true); err != nil {
+	if o.trial, err = cluster.NewSender(config, o.stats, change.FieldManager, true); err != nil {
 		return err
 	}
 	r, err := o.plan(ctx)
@@ -264,9 +270,6 @@ func (o *reviveOptions) revive(ctx context.Context, r *change.Revival) error {
 		if err = cmp.Or(err, completed); err != nil {
 			return err
 		}
-		if dir == journal.Dir {
-			err = o.bound(ctx, r)
-		}
 	}
 	return err
 }
@@ -304,37 +307,30 @@ func (o *reviveOptions) complete(ctx context.Context, dir string) error {
 	for i := range recorded.Changes {
 		numbers = append(numbers, recorded.Changes[i].Number)
 	}
-	return recorded.MarkTakenBack(time.Now(), numbers...)
+	return cmp.Or(recorded.MarkTakenBack(time.Now(), numbers...), o.bound(ctx, u.plan))
 }
 
-// bound waits until claims are bound to their volumes again.
-func (o *reviveOptions) bound(ctx context.Context, r *change.Revival) error {
-	w := o.writer(nil)
-	for n, id := range r.Objects {
-		if !slices.Contains(o.claims, id.Unidentified()) {
-			continue
-		}
-		volume := evidence.Nested(r.Kept[n], "spec", "volumeName")
-		if id.Resource.Resource == evidence.Volumes.Resource {
-			volume = id.Name
-			claim := func(field string) string { return evidence.Nested(r.Kept[n], "spec", "claimRef", field) }
-			if id = evidence.Identity(evidence.Claims, claim("namespace"), claim("name")); id.Name == "" {
-				continue
-			}
-		}
-		for end := time.Now().Add(bindingTakes); ; wait(ctx, time.Second) {
-			now, err := w.Read(ctx, id)
-			if err == nil && evidence.Nested(now, "status", "phase") == "Bound" && evidence.Nested(now, "spec", "volumeName") == volume {
-				fmt.Fprintln(o.Out, render.Bound(id, volume))
+// bound waits until the claims that were recreated, or whose volumes were, are bound to these again.
+func (j *journaling) bound(ctx context.Context, plan *restore.Plan) (err error) {
+	w, bindings, end := j.writer(nil), plan.Bindings(), time.Now().Add(bindingTakes)
+	for _, id := range slices.SortedFunc(maps.Keys(bindings), graph.Identity.Compare) {
+		for volume := bindings[id]; ; wait(ctx, time.Second) {
+			now, unread := w.Read(ctx, id)
+			if answer.NoSuchObject(unread, id.Resource.GroupResource(), id.Name) { // which was said
 				break
 			}
-			if err != nil || ctx.Err() != nil || time.Now().After(end) {
-				fmt.Fprintln(o.Out, render.Unbound(id, volume, err))
-				return cmp.Or(ctx.Err(), errRemaining)
+			if unread == nil && evidence.Nested(now, "status", "phase") == "Bound" && evidence.Nested(now, "spec", "volumeName") == volume {
+				fmt.Fprintln(j.g.Out, render.Bound(id, volume))
+				break
+			}
+			if ctx.Err() != nil || time.Now().After(end) {
+				fmt.Fprintln(j.g.Out, render.Unbound(id, volume, unread))
+				err = cmp.Or(ctx.Err(), errRemaining)
+				break
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 // bindingTakes is how long kube-controller-manager may take to bind a claim: it looks at each every 15 seconds.

@@ -57,11 +57,12 @@ func Restoration(w io.Writer, p *restore.Plan) error {
 		}},
 		{restore.Link, "link:   ", func(i *restore.Item) string { return objectName(i.Object) + " to its recreated owners" }},
 		{restore.Leave, "leave:  ", refused},
+		{restore.Nothing, "keep:   ", refused},
 		{restore.Refuse, "NOT:    ", refused},
 	} {
 		n := 0
 		for _, i := range p.Items {
-			if i.Do != part.do || i.Reason == restore.NotAsked || i.Late {
+			if i.Do != part.do || i.Reason == restore.NotAsked || i.Late || i.Do == restore.Nothing && i.Reason == "" {
 				continue
 			}
 			if n++; n <= mostRestored {
@@ -247,6 +248,9 @@ func History(w io.Writer, all []*change.Recorded) error {
 	fmt.Fprintln(table, "RUN\tWHERE\tCHANGES\tSTANDING\tASKED")
 	for _, r := range all {
 		standing := fmt.Sprint(r.Standing())
+		if r.Back() { // undo goes past it
+			standing = "-"
+		}
 		if open := len(r.Open()); open > 0 {
 			standing += fmt.Sprintf(" (%d temporary)", open)
 		}

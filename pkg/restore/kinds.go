@@ -212,13 +212,15 @@ func (p *planner) claim(i *Item) {
 		i.refuse(Unread, by, err)
 		return
 	}
-	if now != nil {
+	why := DataGone
+	if now != nil && (now.GetCreationTimestamp().Time.Before(p.Began()) || evidence.Nested(now, "spec", "claimRef", "uid") == string(i.Object.UID)) {
 		by.UID = now.GetUID()
+		if i.First, why = i.Rebind(by, now); why == "" {
+			return
+		}
 	}
-	if release, usable := p.rebind(i, by, now); usable {
-		i.First = release
-	} else if wasBound(i.Manifest) {
-		i.refuse(DataGone, by, nil)
+	if wasBound(i.Manifest) {
+		i.refuse(why, by, nil)
 	}
 }
 
@@ -227,29 +229,48 @@ func wasBound(claim *unstructured.Unstructured) bool {
 	return evidence.Nested(claim, "spec", "volumeName") != "" && evidence.Nested(claim, "status", "phase") != string(corev1.ClaimPending)
 }
 
-// rebind returns what lets a claim have the volume again that it had: one that is retained and names it, by the UID that it had, or, where an earlier undo has
-// taken that out, as it did before the deletion. Another volume of the name may be another disk.
-func (p *planner) rebind(i *Item, id graph.Identity, now *unstructured.Unstructured) (release []remedy.Op, usable bool) {
-	if now == nil || now.GetDeletionTimestamp() != nil || evidence.Nested(now, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
-		return nil, false
+// Bindings are the claims that are to be bound again, with the names of their volumes.
+func (plan *Plan) Bindings() map[graph.Identity]string {
+	all := map[graph.Identity]string{}
+	for _, i := range plan.Items {
+		switch of := kindOf(i.Object.Resource); {
+		case i.Do != Make && i.Do != Await:
+		case of == claim && wasBound(i.Manifest):
+			all[i.Object.Unidentified()] = evidence.Nested(i.Manifest, "spec", "volumeName")
+		case of == volume:
+			ref := func(field string) string { return evidence.Nested(i.Manifest, "spec", "claimRef", field) }
+			all[evidence.Identity(evidence.Claims, ref("namespace"), ref("name"))] = i.Object.Name
+		}
 	}
-	ref, _, _ := unstructured.NestedMap(now.Object, "spec", "claimRef")
-	switch {
-	case len(ref) == 0: // somebody has taken all of it out
-		return nil, now.GetCreationTimestamp().Time.Before(p.Began())
-	case ref["namespace"] != i.Object.Namespace || ref["name"] != i.Object.Name:
-		return nil, false
-	case ref["uid"] == nil || ref["uid"] == "":
-		return nil, now.GetCreationTimestamp().Time.Before(p.Began())
-	case ref["uid"] != string(i.Object.UID):
-		return nil, false
+	return all
+}
+
+// Rebind returns what lets a claim have the volume again that it had, as that is now, or why it does not: one that is retained, and is free, or the claim's by
+// name or by the UID that it had. Another volume of the name may be another disk. What is free is reserved, for any claim may take it before this one is there.
+func (i *Item) Rebind(id graph.Identity, now *unstructured.Unstructured) (first []remedy.Op, why Reason) {
+	const ref = "/spec/claimRef"
+	if now == nil || now.GetUID() != id.UID || now.GetDeletionTimestamp() != nil || evidence.Nested(now, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
+		return nil, DataGone
 	}
-	steps := []remedy.Step{remedy.Test("/spec/persistentVolumeReclaimPolicy", string(corev1.PersistentVolumeReclaimRetain)),
-		remedy.Test("/spec/claimRef/uid", ref["uid"]), remedy.Remove("/spec/claimRef/uid")}
-	if ref["resourceVersion"] != nil {
-		steps = append(steps, remedy.Remove("/spec/claimRef/resourceVersion"))
+	is, _, _ := unstructured.NestedMap(now.Object, "spec", "claimRef")
+	uid, _ := is["uid"].(string)
+	steps := []remedy.Step{remedy.Test(remedy.ReclaimPolicy, string(corev1.PersistentVolumeReclaimRetain))}
+	switch ours := is["namespace"] == i.Object.Namespace && is["name"] == i.Object.Name; {
+	case len(is) == 0 && !wasBound(i.Manifest):
+		return nil, ""
+	case len(is) == 0:
+		steps = append(steps, remedy.Add(ref, map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": i.Object.Namespace, "name": i.Object.Name}))
+	case !ours || uid != "" && uid != string(i.Object.UID):
+		return nil, Taken
+	case uid == "":
+		return nil, ""
+	default:
+		steps = append(steps, remedy.Test(ref+"/uid", uid), remedy.Remove(ref+"/uid"))
+		if is["resourceVersion"] != nil {
+			steps = append(steps, remedy.Remove(ref+"/resourceVersion"))
+		}
 	}
-	return []remedy.Op{remedy.PatchOf(id, steps...)}, true
+	return []remedy.Op{remedy.PatchOf(id, steps...)}, ""
 }
 
 // volume is one that is to be made again. It stays Released unless its claim is made again, too.

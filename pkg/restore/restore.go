@@ -285,6 +285,10 @@ func (i *Item) needs(other *Item) {
 // stays is an object that was not deleted: it might have lost owners.
 func (p *planner) stays(i *Item) {
 	i.Do, i.Reason = Nothing, ""
+	if !i.Stayed && i.Now.GetUID() == i.Object.UID && len(i.owners) > 0 && len(i.Now.GetOwnerReferences()) == 0 {
+		i.Reason = Freed
+		return
+	}
 	for _, ref := range i.owners {
 		owner := p.items[ref.UID]
 		if owner == nil {
@@ -294,7 +298,7 @@ func (p *planner) stays(i *Item) {
 			i.needs(owner)
 			linked := owner.Now != nil && slices.ContainsFunc(i.Now.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.Now.GetUID() })
 			if other := metav1.GetControllerOf(i.Now); !linked && other != nil && other.UID != ref.UID && isController(&ref) {
-				i.refuse(Adopted, p.owner(i, other), nil)
+				i.Do, i.Reason, i.By = Nothing, Adopted, p.owner(i, other)
 				return
 			} else if !linked {
 				i.Do = Link

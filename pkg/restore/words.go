@@ -22,9 +22,11 @@ const (
 	Remade     Reason = "its controller recreates it"
 	Finished   Reason = "it has ended: recreated, it would run again"
 	DataGone   Reason = "its volume is gone, or being deleted: recreated, it would be empty"
+	Taken      Reason = "its volume belongs to another claim by now"
 	// StartsEmpty: its controller would make the claim.
 	StartsEmpty Reason = "it would start with an empty volume; --only recreates it nevertheless"
 	Reclaimed   Reason = "its reclaim policy is not Retain: its storage might be destroyed"
 	Adopted     Reason = "another controller has it by now"
+	Freed       Reason = "others have removed its owner references"
 	OfNow       Reason = "recreated, it would be a snapshot of the present data"
 )
