@@ -221,7 +221,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 		return nil, Gone, nil
 	case standing == remedy.AsBefore:
 		return nil, Undone, nil
-	case len(steps) == 0, rewritten(fields, now):
+	case len(steps) == 0, rewritten(op, fields, before, now):
 		return nil, Changed, nil
 	}
 	if now.GetDeletionTimestamp() != nil && slices.ContainsFunc(steps, func(s remedy.Step) bool { return s.Op == "add" && strings.HasPrefix(s.Path, "/metadata/finalizers") }) {
@@ -246,8 +246,9 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 // FieldManager is recorded by the API server as who has written what this program writes.
 const FieldManager = "kubectl-gc"
 
-// rewritten reports whether others have written a field of a change since, though it has the value that the change made: the API server knows them as its managers.
-func rewritten(fields []remedy.Field, now *unstructured.Unstructured) bool {
+// rewritten reports whether others have written a field of a change since, though it has the value that the change made: the API server knows them as its
+// managers, or, of replicas that nobody manages, as those of a StatefulSet, more than this change was made of the specification.
+func rewritten(op *remedy.Op, fields []remedy.Field, before, now *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(fields, func(f remedy.Field) bool {
 		var path fieldpath.Path
 		for _, name := range strings.Split(f.Path, "/")[1:] {
@@ -261,7 +262,8 @@ func rewritten(fields []remedy.Field, now *unstructured.Unstructured) bool {
 				ours, theirs = ours || e.Manager == FieldManager, true
 			}
 		}
-		return theirs && !ours
+		more := op.Verb == remedy.Scale && before.GetGeneration() > 0 && now.GetGeneration() > before.GetGeneration()+1
+		return !ours && (theirs || more)
 	})
 }
 

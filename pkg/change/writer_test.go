@@ -420,6 +420,8 @@ func TestUndo(t *testing.T) {
 	}{
 		"a workload that others have scaled up, and down": {[]remedy.Op{scale}, managed("kubectl"), "Changed"},
 		"a workload that this program has scaled":         {[]remedy.Op{scale}, managed("kubectl-gc"), "scale 0 3"},
+		"a workload that nobody manages, at this scale":   {[]remedy.Op{scale}, edit(func(o *unstructured.Unstructured) { o.SetGeneration(5) }), "scale 0 3"},
+		"a workload that nobody manages, at another":      {[]remedy.Op{scale}, edit(func(o *unstructured.Unstructured) { o.SetGeneration(7) }), "Changed"},
 
 		"a finalizer":                  {[]remedy.Op{finalizer}, nil, `add /metadata/finalizers/- x/y`},
 		"a reference":                  {[]remedy.Op{reference}, nil, `add /metadata/ownerReferences/- b`},
@@ -441,7 +443,7 @@ func TestUndo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testapi.New()
-			s.Put(a, object(t, `{"metadata":{"finalizers":["x/y","x/z"],"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"},{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"uid-c"}]},"spec":{"replicas":3,"suspend":true}}`))
+			s.Put(a, object(t, `{"metadata":{"generation":4,"finalizers":["x/y","x/z"],"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"},{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"uid-c"}]},"spec":{"replicas":3,"suspend":true}}`))
 			s.Put(thing("configmaps", "b"), map[string]any{})
 			s.Put(thing("configmaps", "c"), map[string]any{})
 			w := writing(t, s)
