@@ -282,9 +282,9 @@ func restoredBy(lost []restore.Saved) func(*Entry) bool {
 	}
 }
 
-// Restored are the numbers of the changes that a restoration takes back when nothing of it is left, besides what reversals do. What others deleted because of
+// Completed are the numbers of the changes that a restoration takes back when nothing of it is left, besides what reversals do. What others deleted because of
 // them has no number: as long as some of it is not recreated, all of them stand.
-func (r *Recorded) Restored(lost []restore.Saved, besides []Reversal) []int {
+func (r *Recorded) Completed(lost []restore.Saved, besides []Reversal) []int {
 	var numbers []int
 	restored := restoredBy(lost)
 	for i := range r.Changes {

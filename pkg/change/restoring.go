@@ -384,7 +384,7 @@ func (r *restoring) fail(i *restore.Item, made *Record, again bool) bool {
 
 // one makes or links one object. It reports whether that is to be tried again.
 func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructured.Unstructured, refused error, last bool) (again bool) {
-	c := &Change{Op: remedy.Op{Verb: remedy.Restore, Object: i.Object, Manifest: content.Object}, Why: restored(r.dir), Risk: explain.Safe}
+	c := &Change{Op: remedy.Op{Verb: remedy.Restore, Object: i.Object, Manifest: content.Object}, Why: recreating(r.dir), Risk: explain.Safe}
 	for _, claim := range i.Requires {
 		if r.has(claim) == "" {
 			refused = errors.Join(refused, fmt.Errorf("%s was not recreated, and it would start without", claim.Object))
@@ -485,6 +485,3 @@ func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *uns
 	}
 	return i.Relink(r.ids, now), now, nil
 }
-
-// restored says what a change is for that makes something again.
-func restored(dir string) string { return fmt.Sprintf("undo of the deletion in %s", dir) }

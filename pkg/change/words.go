@@ -15,6 +15,9 @@ func undoing(number int, dir string) string {
 	return fmt.Sprintf("undo of change %d in %s", number, dir)
 }
 
+// recreating says what a change is for that recreates what a run has deleted.
+func recreating(dir string) string { return "undo of the deletion in " + dir }
+
 // Words says in a few words why a change was skipped, refused or not taken back.
 func Words(o Obstacle) string {
 	return map[Obstacle]string{

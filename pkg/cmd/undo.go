@@ -152,13 +152,11 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range slices.Backward(all) {
-		if r.Back() || r.Standing() == 0 || o.temporary && len(r.Open()) == 0 {
-			continue
-		}
-		if o.doubtful > filepath.Base(r.Dir) {
-			return nil, hintedError{fmt.Errorf("looking for the last run: it might be %s, which could not be read", o.doubtful), "name the run: " + o.name + " history lists those that can be read"}
-		}
+	r := lastStanding(all, func(r *change.Recorded) bool { return !o.temporary || len(r.Open()) > 0 })
+	switch {
+	case r != nil && o.doubtful > filepath.Base(r.Dir):
+		return nil, hintedError{fmt.Errorf("looking for the last run: it might be %s, which could not be read", o.doubtful), "name the run: " + o.name + " history lists those that can be read"}
+	case r != nil:
 		return r, nil
 	}
 	why := "no run on this cluster has left a change"
@@ -169,6 +167,16 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 		why = "it is not known which cluster this is: namespace kube-system could not be read"
 	}
 	return nil, hintedError{errors.New("looking for the last run: " + why), o.name + " history lists the runs; --backup=DIR names where their journals are"}
+}
+
+// lastStanding is the last run of which that is true and that has left changes, but for those that took others back; nil for none.
+func lastStanding(all []*change.Recorded, is func(*change.Recorded) bool) *change.Recorded {
+	for _, r := range slices.Backward(all) {
+		if !r.Back() && r.Standing() > 0 && is(r) {
+			return r
+		}
+	}
+	return nil
 }
 
 // read reads the journal of a run on this cluster.
@@ -282,7 +290,7 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 		return errRemaining
 	case changes == 0:
 		fmt.Fprintln(j.g.Out, "Nothing to take back."+j.earlier(r))
-		return u.restored(c.dryRun != "none")
+		return u.complete(c.dryRun != "none")
 	case c.dryRun == "client":
 		fmt.Fprintf(j.g.Out, "Approve exactly this: --confirm=%s\n", u.digest())
 		return nil
@@ -302,12 +310,11 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 // earlier says which run stands that was before one of which nothing can be taken back, empty for none.
 func (j *journaling) earlier(r *change.Recorded) string {
 	all, _ := j.recorded() // what cannot be read was said
-	for _, other := range slices.Backward(all) {
-		if other.Started.Before(r.Started) && !other.Back() && other.Standing() > 0 {
-			return fmt.Sprintf(" The run before it: %s %s", j.g.name+" undo", filepath.Base(other.Dir))
-		}
+	before := lastStanding(all, func(other *change.Recorded) bool { return other.Started.Before(r.Started) })
+	if before == nil {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf(" The run before it: %s undo %s", j.g.name, filepath.Base(before.Dir))
 }
 
 // agrees returns nil if the user agrees to a plan that was shown.
@@ -359,7 +366,7 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 		}
 		failed = failed || !all
 	}
-	if err := u.restored(failed); err != nil {
+	if err := u.complete(failed); err != nil {
 		return errors.Join(err, journal.Close())
 	}
 	for i := range u.reversals {
@@ -394,12 +401,12 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 	return errRemaining
 }
 
-// restored keeps that a restoration is complete: all that was lost was asked for, and is there or comes by itself.
-func (u *undoing) restored(failed bool) error {
+// complete keeps that a restoration is complete: all that was lost was asked for, and is there or comes by itself.
+func (u *undoing) complete(failed bool) error {
 	if failed || u.part {
 		return nil
 	}
-	if err := u.MarkTakenBack(time.Now(), u.Restored(u.lost, u.reversals)...); err != nil {
+	if err := u.MarkTakenBack(time.Now(), u.Completed(u.lost, u.reversals)...); err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
 	return nil
