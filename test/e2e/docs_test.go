@@ -43,8 +43,7 @@ var setUp = []string{
 	`go test ./test/e2e -run TestBare/states`,
 	`go test ./test/e2e -run TestDocs/README`,
 	`go test ./pkg/graph -update`,
-	`KUBECTL_GC_COMPARE_ALL=1 go test ./test/e2e -run 'TestExplain$|TestSick' -timeout 1h`,
-	`go run ./test/bench offline`,
+	`go test ./pkg/explain -run TestScenarios/adm-refused`,
 	// Of a release: test/release installs from the same manifest.
 	`kubectl krew install --manifest-url=https://raw.githubusercontent.com/kubectl-gc/kubectl-gc/main/plugin.yaml`,
 	// Run by test/release, from docs/install.md.
