@@ -301,7 +301,7 @@ func (p *play) undo(ctx context.Context) {
 	})
 	reversals := r.Undo(ctx, &w, lost)
 	if !c.dead && all {
-		restored := r.Restored(lost, reversals)
+		restored := r.Completed(lost, reversals)
 		for _, number := range restored {
 			c.toldOf(change.TakenBack, &r.Changes[number-1])
 		}
