@@ -356,12 +356,20 @@ func (r *rights) mayAll(a Account, namespace string) bool {
 	})
 }
 
-// mayImpersonate reports whether the account may send requests as somebody else
-// (k8s.io/apiserver/pkg/endpoints/filters/impersonation).
+// mayImpersonate reports whether the account may send requests as somebody else who may have other rights: in a namespace it may as the
+// accounts of that alone (k8s.io/apiserver/pkg/endpoints/filters/impersonation), which tenants may of their own.
 func (r *rights) mayImpersonate(a Account) bool {
 	return slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool {
-		return evidence.Lists(g.APIGroups, "") && g.allows("impersonate") &&
-			(evidence.Lists(g.Resources, "users") || evidence.Lists(g.Resources, "serviceaccounts") || evidence.Lists(g.Resources, "groups"))
+		accounts := evidence.Lists(g.Resources, "serviceaccounts")
+		switch {
+		case !evidence.Lists(g.APIGroups, "") || !g.allows("impersonate"):
+			return false
+		case g.namespace == "":
+			return accounts || evidence.Lists(g.Resources, "users") || evidence.Lists(g.Resources, "groups")
+		}
+		return accounts && slices.ContainsFunc(r.grants, func(other *grant) bool {
+			return other.subject.Namespace == g.namespace && other.namespace != g.namespace
+		})
 	})
 }
 
@@ -402,9 +410,9 @@ func (p policyRule) names(resource schema.GroupResource) bool {
 		p.covers(resource) && slices.Contains(p.Resources, resource.Resource) || p.part(resource, "finalizers") || p.part(resource, "status")
 }
 
-// part reports whether the rule states a subresource of the type, or all in its group.
+// part reports whether the rule states a subresource of the type, or of all types in its group.
 func (p policyRule) part(resource schema.GroupResource, sub string) bool {
-	return slices.Contains(p.APIGroups, resource.Group) && slices.ContainsFunc([]string{"*", "*/" + sub, resource.Resource + "/" + sub}, func(r string) bool {
+	return slices.Contains(p.APIGroups, resource.Group) && slices.ContainsFunc([]string{"*/" + sub, resource.Resource + "/" + sub}, func(r string) bool {
 		return slices.Contains(p.Resources, r)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
@@ -31,6 +32,13 @@ func (f *Finder) isAnother(n graph.Node, s *Search, c *Candidate) bool {
 		return false
 	}
 	return s.Vacant() && f.livesElsewhere(s, c.Workload) || f.Elsewhere(s) != ""
+}
+
+// madeFor reports whether the object owns the workload, which goes after it.
+func (f *Finder) madeFor(n graph.Node, l *Workload) bool {
+	return slices.ContainsFunc(f.evidence.Named(l.resource.GroupResource(), l.namespace, l.name), func(made graph.Node) bool {
+		return slices.ContainsFunc(made.Object().OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == n.UID() })
+	})
 }
 
 // bound reports whether a candidate is the controller of an object in a namespace even if it may not change that. What is called after its
@@ -112,7 +120,8 @@ func (f *Finder) against(n graph.Node, s *Search, c *Candidate, down bool) say.T
 	}
 	manual := len(setters) > 0 && !slices.ContainsFunc(setters, func(m string) bool { return !isPerson(m) })
 	owns := !manual && !c.personal() && f.rights().ownsFinalizers(c.Account(), s.resource.GroupResource())
-	if owns || c.identified || c.kindred(s, manual && finalizers.Domain(s.Finalizer) == "", down) {
+	made := f.madeFor(n, c.Workload) // and is called after it, and has rights to it, as an agent
+	if !made && (owns || c.kindred(s, manual && finalizers.Domain(s.Finalizer) == "", down)) || c.identified {
 		return say.Text{}
 	}
 	if strangers := f.strangers(s); len(strangers) > 0 {
@@ -121,7 +130,7 @@ func (f *Finder) against(n graph.Node, s *Search, c *Candidate, down bool) say.T
 	switch {
 	case len(setters) > 0:
 		return say.Of(setByOther, strings.Join(setters, `", "`))
-	case (down || c.personal()) && !slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != byRule }):
+	case (down || made || c.personal()) && !slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != byRule }):
 		return say.Of(nothingButRights)
 	}
 	return say.Text{}
