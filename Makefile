@@ -201,6 +201,7 @@ control-plane:
 docs: ## Write docs/commands from the commands
 	rm -rf docs/commands
 	go run ./internal/gendocs markdown docs/commands
+	go run ./internal/gendocs house docs
 
 site: ## Build the documentation as pages that can be searched, into bin/site, and check their links; needs npm
 	npm --prefix site install --no-save --no-audit --no-fund --ignore-scripts

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gendocs writes the reference of the commands from their definitions:
+// Command gendocs writes the reference of the commands from their definitions, and house.md, the picture of the packages:
 //
-//	gendocs markdown|man DIRECTORY [PROGRAM]
+//	gendocs markdown|man|house DIRECTORY [PROGRAM]
 //
 // PROGRAM is the name of the plugin's file, kubectl-gc by default. Man pages are dated by SOURCE_DATE_EPOCH, the present otherwise.
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -24,7 +26,7 @@ func main() {
 		program = os.Args[3]
 	case 3:
 	default:
-		fmt.Fprintln(os.Stderr, "usage: gendocs markdown|man DIRECTORY [PROGRAM]")
+		fmt.Fprintln(os.Stderr, "usage: gendocs markdown|man|house DIRECTORY [PROGRAM]")
 		os.Exit(2)
 	}
 	if err := generate(os.Args[1], os.Args[2], program); err != nil {
@@ -41,12 +43,15 @@ func generate(format, dir, program string) error {
 	}
 	root := command(program)
 	switch format {
+	case "house":
+		page, err := house(".")
+		return cmp.Or(err, os.WriteFile(filepath.Join(dir, "house.md"), []byte(page), 0o600))
 	case "markdown":
 		return doc.GenMarkdownTree(root, dir)
 	case "man":
 		return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: program, Manual: root.DisplayName()}, dir)
 	}
-	return fmt.Errorf("unknown format %q: must be markdown or man", format)
+	return fmt.Errorf("unknown format %q: must be markdown, man or house", format)
 }
 
 // command returns the plugin's command without what depends on the machine or

@@ -22,6 +22,17 @@ func TestPagesAreCurrent(t *testing.T) {
 	}
 }
 
+// TestHouseIsCurrent holds docs/house.md to the imports.
+func TestHouseIsCurrent(t *testing.T) {
+	page, err := house("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(readAll(t, "../../docs")["house.md"], page); diff != "" {
+		t.Errorf("docs/house.md differs from the imports; run make docs (-page +imports):\n%s", diff)
+	}
+}
+
 // TestManPages checks that every command has a man page, dated as told.
 func TestManPages(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "0")
@@ -46,6 +57,9 @@ func readAll(t *testing.T, dir string) map[string]string {
 	}
 	files := map[string]string{}
 	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
 		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 		if err != nil {
 			t.Fatal(err)
