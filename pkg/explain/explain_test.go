@@ -58,7 +58,7 @@ func verdicts(report *explain.Report) string {
 			line += fmt.Sprintf(" %s@%s*%d", f.Cause.ID, f.Cause.Object.Name, f.Cause.Blocks)
 		}
 		lines = append(lines, line)
-		if o.Why != "" {
+		if !o.Why.IsZero() {
 			lines = append(lines, fmt.Sprintf("%s: %s", o.Object, o.Why))
 		}
 	}

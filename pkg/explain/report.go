@@ -176,7 +176,7 @@ type Explanation struct {
 	// Since is when the deletion was asked for; zero when it was not.
 	Since time.Time
 	// Why says why the garbage collector may have deleted it, empty for another object.
-	Why string
+	Why say.Text
 	// Chain leads from the object to the first of its causes; without a cause it
 	// says what the object waits for.
 	Chain []Link

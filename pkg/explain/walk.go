@@ -229,7 +229,7 @@ func (w *walker) explanation(n graph.Node) Explanation {
 		e.Findings = w.notTerminating(n)
 		return e
 	}
-	e.Why = w.collected(n).String()
+	e.Why = w.collected(n)
 	a := w.explain(n)
 	e.Verdict, e.Chain = a.verdict, a.waits.chain()
 	for _, f := range a.found {

@@ -62,6 +62,7 @@ func (a *StuckAnswer) Write(w io.Writer, report *explain.Report) error {
 	case len(report.Objects) == 1 && len(causes) <= 1:
 		a.object(&report.Objects[0])
 		if len(causes) == 0 {
+			a.why(report)
 			a.later(false, report)
 		}
 		for _, c := range causes {
@@ -149,6 +150,24 @@ func (a *StuckAnswer) object(o *explain.Explanation) {
 	}
 }
 
+// why says why objects go that nobody seems to have deleted.
+func (a *StuckAnswer) why(report *explain.Report) {
+	var gone []graph.Identity
+	var text string
+	for _, o := range slices.Backward(report.Objects) {
+		if !o.Why.IsZero() {
+			gone, text = append(gone, o.Object), worded(o.Why)
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	if len(report.Objects) > 1 {
+		text = names(gone) + ": " + text
+	}
+	a.part("Why", bold, text)
+}
+
 // holding names the object of a cause, and how many wait for it.
 func holding(c *explain.Cause) string {
 	if c.Blocks > 1 {
@@ -167,6 +186,7 @@ func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
 	before := a.wrapped + len(endangered(c)) // lines before the next step
 	a.reason(a.identified(summary, c), worded(c.Decides), max(nextStep-1-before, 2))
 	a.rest(c, report)
+	a.why(report)
 	if c.Verdict == explain.Stuck {
 		a.later(true, report)
 	}

@@ -55,6 +55,7 @@ func (a *StuckAnswer) overview(report *explain.Report) {
 	if a.Wide {
 		a.others(report)
 	}
+	a.why(report)
 	if report.Verdict() == explain.Stuck {
 		a.later(true, report)
 	}

@@ -149,7 +149,7 @@ func NewStuckReport(s *graph.Snapshot, report *explain.Report) *StuckReport {
 
 func newStuckObject(o explain.Explanation, causes map[*explain.Cause]StuckCause) StuckObject {
 	object := StuckObject{
-		Object: NewObjectReference(o.Object), Verdict: string(o.Verdict), Why: o.Why, Chain: []StuckLink{}, Causes: []StuckCause{},
+		Object: NewObjectReference(o.Object), Verdict: string(o.Verdict), Why: o.Why.String(), Chain: []StuckLink{}, Causes: []StuckCause{},
 	}
 	if !o.Since.IsZero() {
 		object.Since = &metav1.Time{Time: o.Since.UTC()}
