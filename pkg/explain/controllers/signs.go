@@ -136,6 +136,7 @@ func (f *searcher) byAPI(s *Search, resource schema.GroupResource, add adder) {
 		s.unread = append(s.unread, evidence.APIServices.GroupResource().String())
 	}
 	for i := range registered {
+		f.evidence.Known(evidence.APIServices, &registered[i])
 		if evidence.Nested(&registered[i], "spec", "group") == resource.Group {
 			config, _, _ := unstructured.NestedMap(registered[i].Object, "spec")
 			f.byService(s, config, evidence.Fact{Source: "APIService/" + registered[i].GetName(), Path: byServing}, add)
