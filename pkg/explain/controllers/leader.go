@@ -184,7 +184,9 @@ func (f *liveness) stateFor(s *Search, c *Candidate) State {
 		switch wrote := fmt.Sprintf(changedLately, by, s.workedOn[by], duration.HumanDuration(ago)); {
 		case st.Liveness == Unsure && st.Trouble != Leaving && ago <= Quiet:
 			st.Liveness, st.Trouble, st.Because, st.Lease = Alive, noTrouble, wrote, graph.Identity{}
-		case st.Liveness == Dead && (ago <= Settling || st.Trouble == Hung && ago <= Quiet): // it leads by no such lease
+		case st.Liveness != Dead:
+		case ago <= Settling, ago <= Quiet && st.Trouble == Hung, // it leads by no such lease
+			ago <= Quiet && st.Trouble == ScaledDown && !c.calledBy(by): // another instance has written
 			st.Liveness, st.Because, st.Unstarted = Unsure, st.Because+although+wrote, false
 		}
 	}
