@@ -74,10 +74,9 @@ type Entry struct {
 	Cause string       `json:"cause,omitempty"`
 	Why   string       `json:"why,omitempty"`
 	Risk  explain.Risk `json:"risk,omitempty"`
-	// Op is the change. It was sent for Version alone, empty where it has none, when the object had that Generation.
-	Op         *remedy.Op `json:"op,omitempty"`
-	Version    string     `json:"version,omitempty"`
-	Generation int64      `json:"generation,omitempty"`
+	// Op is the change. It was sent for Version alone, empty where it has none.
+	Op      *remedy.Op `json:"op,omitempty"`
+	Version string     `json:"version,omitempty"`
 	// Metadata is what a write of the garbage collector's work may change, as it was before; nil for a delete.
 	Metadata *Metadata `json:"metadata,omitempty"`
 	// Before is the object before the change, Lets are others that it lets go.
@@ -198,7 +197,7 @@ func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*u
 		if err != nil {
 			return nil, err
 		}
-		entry.Before, entry.Version, entry.Generation = &kept, before.GetResourceVersion(), before.GetGeneration()
+		entry.Before, entry.Version = &kept, before.GetResourceVersion()
 	}
 	for _, other := range lets {
 		kept, err := j.keep(other, true)

@@ -241,7 +241,6 @@ func (r *Recorded) before(e *Entry) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	before.SetResourceVersion(e.Version)
-	before.SetGeneration(e.Generation)
 	return before, nil
 }
 

@@ -199,8 +199,10 @@ func (t *there) Resource(kind schema.GroupVersionKind) (graph.Resource, error) {
 // Volumes implements restore.Cluster.
 func (t *there) Volumes() ([]unstructured.Unstructured, error) { return t.volumes() }
 
-// Began implements restore.Cluster.
-func (t *there) Began() time.Time { return t.began }
+// Early implements restore.Cluster.
+func (t *there) Early(o *unstructured.Unstructured) bool {
+	return o.GetCreationTimestamp().Time.Before(t.began)
+}
 
 // look reads what has the name of an object, nil for nothing.
 func (w *Writer) look(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {
@@ -221,6 +223,8 @@ type restoring struct {
 	mu sync.Mutex
 	// ids are the UIDs that objects have by now, by those that they had.
 	ids map[types.UID]types.UID
+	// bound are claims whose volumes are theirs.
+	bound map[*restore.Item]bool
 	// over are items of which there is nothing to do any more, and failed those that were not made.
 	over, failed map[*restore.Item]bool
 }
@@ -229,9 +233,9 @@ type restoring struct {
 // one that others have made meanwhile is left as it is. What is sent, and what became of it, is told, by one goroutine at a time. It returns the UIDs that
 // the objects have by now, by those that they had, and whether all was made.
 func (w *Writer) Restore(ctx context.Context, dir string, p *restore.Plan, tell func(Record)) (ids map[types.UID]types.UID, all bool) {
-	r := &restoring{Writer: w, dir: dir, plan: p, tell: tell, ids: map[types.UID]types.UID{}, over: map[*restore.Item]bool{}, failed: map[*restore.Item]bool{}}
+	r := &restoring{Writer: w, dir: dir, plan: p, tell: tell, ids: map[types.UID]types.UID{}, bound: map[*restore.Item]bool{}, over: map[*restore.Item]bool{}, failed: map[*restore.Item]bool{}}
 	for _, i := range p.Items {
-		if i.Do == restore.Nothing || i.Do == restore.Link && !i.Late {
+		if i.Do == restore.Nothing || i.Do == restore.Bind || i.Do == restore.Link && !i.Late {
 			r.ids[i.Object.UID] = i.Now.GetUID()
 		}
 	}
@@ -248,9 +252,9 @@ func (w *Writer) Restore(ctx context.Context, dir string, p *restore.Plan, tell 
 // pass does what can be done now. It reports whether more might be possible in a while, unless this is the last time.
 func (r *restoring) pass(ctx context.Context, last bool) (again bool) {
 	var retry atomic.Bool
-	for _, items := range r.waves() {
-		r.await(ctx, items)
-		items = slices.DeleteFunc(items, func(i *restore.Item) bool { return r.over[i] || ctx.Err() != nil })
+	for _, wave := range r.waves() {
+		r.await(ctx, wave)
+		items := slices.DeleteFunc(slices.Clone(wave), func(i *restore.Item) bool { return r.over[i] || ctx.Err() != nil })
 		contents, refused := r.contents(ctx, items)
 		var group errgroup.Group
 		group.SetLimit(restoringAtOnce)
@@ -263,6 +267,11 @@ func (r *restoring) pass(ctx context.Context, last bool) (again bool) {
 			})
 		}
 		_ = group.Wait() // no function returns an error
+		for _, i := range wave {
+			if r.bind(ctx, i, last) {
+				retry.Store(true)
+			}
+		}
 	}
 	return retry.Load()
 }
@@ -384,6 +393,13 @@ func (r *restoring) fail(i *restore.Item, made *Record, again bool) bool {
 
 // one makes or links one object. It reports whether that is to be tried again.
 func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructured.Unstructured, refused error, last bool) (again bool) {
+	if i.Do == restore.Bind {
+		r.have(i, i.Now.GetUID(), nil)
+		return false
+	}
+	if to := i.BoundTo(); to != "" && !last && r.comes(to) {
+		return r.fail(i, nil, true)
+	}
 	c := &Change{Op: remedy.Op{Verb: remedy.Restore, Object: i.Object, Manifest: content.Object}, Why: recreating(r.dir), Risk: explain.Safe}
 	for _, claim := range i.Requires {
 		if r.has(claim) == "" {
@@ -406,11 +422,6 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 	}
 	if refused != nil {
 		return r.fail(i, &Record{Time: r.Now(), Change: *c, Status: Skipped, Err: refused}, !last && r.pending())
-	}
-	for n := range i.First {
-		if made := r.first(ctx, i, &i.First[n], c.Why); made != nil {
-			return r.fail(i, made, passing(made) && !last && ctx.Err() == nil)
-		}
 	}
 	made := r.Make(ctx, c, before)
 	if made.Status == Done {
@@ -451,25 +462,33 @@ func passing(made *Record) bool {
 	return made.Status == Unanswered || failedCall(made.Err) || apierrors.IsNotFound(made.Err) || errors.Is(made.Err, remedy.ErrChanged)
 }
 
-// first has the volume of a claim ready for it, as that is by now.
-func (r *restoring) first(ctx context.Context, i *restore.Item, op *remedy.Op, why string) *Record {
-	c := &Change{Op: *op, Why: why, Risk: explain.Safe}
-	now, err := r.look(ctx, op.Object)
-	if err != nil {
-		return &Record{Time: r.Now(), Change: *c, Status: Unanswered, Err: err}
+// bind gives a claim that is there its volume, as both are by now. It reports whether that is to be tried again.
+func (r *restoring) bind(ctx context.Context, i *restore.Item, last bool) (again bool) {
+	claim := i.Object
+	if claim.UID = r.has(i); i.Then == nil || claim.UID == "" || r.bound[i] || ctx.Err() != nil {
+		return false
 	}
-	first, no := i.Rebind(op.Object, now)
-	switch {
-	case no != "":
-		return &Record{Time: r.Now(), Change: *c, Status: Skipped, Err: errors.New(string(no))}
-	case first == nil: // it is by now
-		return nil
+	c := &Change{Op: *i.Then, Why: recreating(r.dir), Risk: explain.Safe}
+	made := Record{Time: r.Now(), Change: *c, Status: Unanswered}
+	var now *unstructured.Unstructured
+	if now, made.Err = r.look(ctx, c.Op.Object); made.Err == nil {
+		switch then, why := i.Rebind(c.Op.Object, now, claim.UID); {
+		case why != "":
+			made.Status, made.Err = Skipped, errors.New(string(why))
+		case then == nil:
+			r.bound[i] = true
+			return false
+		default:
+			c.Op = *then
+			made = r.Make(ctx, c, now)
+		}
 	}
-	c.Op = first[0]
-	if made := r.Make(ctx, c, now); made.Status != Done {
-		return &made
+	if made.Status == Done {
+		r.bound[i] = true
+		r.have(i, claim.UID, &made)
+		return false
 	}
-	return nil
+	return r.fail(i, &made, passing(&made) && !last && ctx.Err() == nil)
 }
 
 // link is what gives an object its references again, nil for nothing to do, with the object as it is.

@@ -221,7 +221,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 		return nil, Gone, nil
 	case standing == remedy.AsBefore:
 		return nil, Undone, nil
-	case len(steps) == 0, rewritten(op, fields, before, now):
+	case len(steps) == 0, rewritten(op, fields, now):
 		return nil, Changed, nil
 	}
 	if now.GetDeletionTimestamp() != nil && slices.ContainsFunc(steps, func(s remedy.Step) bool { return s.Op == "add" && strings.HasPrefix(s.Path, "/metadata/finalizers") }) {
@@ -246,9 +246,9 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 // FieldManager is recorded by the API server as who has written what this program writes.
 const FieldManager = "kubectl-gc"
 
-// rewritten reports whether others have written a field of a change since, though it has the value that the change made: the API server knows them as its
-// managers, or, of replicas that nobody manages, as those of a StatefulSet, more than this change was made of the specification.
-func rewritten(op *remedy.Op, fields []remedy.Field, before, now *unstructured.Unstructured) bool {
+// rewritten reports whether others have written a value of a change since, though it is what the change made: the API server knows them as managers of the field.
+// A scaling of others leaves none, as the API server loses who writes by the subresource. A list as a whole is of whoever has written to it last.
+func rewritten(op *remedy.Op, fields []remedy.Field, now *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(fields, func(f remedy.Field) bool {
 		var path fieldpath.Path
 		for _, name := range strings.Split(f.Path, "/")[1:] {
@@ -259,12 +259,20 @@ func rewritten(op *remedy.Op, fields []remedy.Field, before, now *unstructured.U
 		for _, e := range now.GetManagedFields() {
 			var set fieldpath.Set
 			if e.FieldsV1 != nil && set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) == nil && set.Has(path) {
-				ours, theirs = ours || e.Manager == FieldManager, true
+				ours, theirs = ours || e.Manager == FieldManager, theirs || e.Manager != FieldManager
 			}
 		}
-		more := op.Verb == remedy.Scale && before.GetGeneration() > 0 && now.GetGeneration() > before.GetGeneration()+1
-		return !ours && (theirs || more)
+		lost := op.Verb == remedy.Scale && graph.BuiltinGroup(op.Object.Resource.Group) && len(now.GetManagedFields()) > 0 && !ours
+		return isScalar(f.Is) && (theirs || lost)
 	})
+}
+
+func isScalar(value any) bool {
+	switch value.(type) {
+	case nil, []any, map[string]any:
+		return false
+	}
+	return true
 }
 
 // owners returns why a reference that steps put back must not be: its owner is gone, so that the garbage collector would delete the object.

@@ -337,7 +337,7 @@ func TestRestoreKilled(t *testing.T) {
 					t.Errorf("killed at request %d (arrives: %t): %s has %v", kill, arrives, is.object, refs)
 				}
 			}
-			if uid, _, _ := unstructured.NestedString(s.Object(thing("persistentvolumes", "v")).Object, "spec", "claimRef", "uid"); uid != "" || s.Object(claim) == nil {
+			if uid, _, _ := unstructured.NestedString(s.Object(thing("persistentvolumes", "v")).Object, "spec", "claimRef", "uid"); s.Object(claim) == nil || uid != string(s.Object(claim).GetUID()) {
 				t.Errorf("killed at request %d (arrives: %t): the volume is of the claim %q", kill, arrives, uid)
 			}
 			if !dead.Load() {
@@ -405,12 +405,15 @@ func TestUndo(t *testing.T) {
 	replicas := func(n int64) func(*testapi.Server) {
 		return edit(func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, n, "spec", "replicas") })
 	}
-	managed := func(by string) func(*testapi.Server) {
+	managed := func(by ...string) func(*testapi.Server) {
 		return edit(func(o *unstructured.Unstructured) {
-			o.SetManagedFields([]metav1.ManagedFieldsEntry{
-				{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:suspend":{}}}`)}},
-				{Manager: by, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}},
-			})
+			entries := []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:suspend":{}}}`)}}}
+			for _, manager := range by {
+				if manager != "" {
+					entries = append(entries, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}})
+				}
+			}
+			o.SetManagedFields(entries)
 		})
 	}
 	for name, test := range map[string]struct {
@@ -420,8 +423,8 @@ func TestUndo(t *testing.T) {
 	}{
 		"a workload that others have scaled up, and down": {[]remedy.Op{scale}, managed("kubectl"), "Changed"},
 		"a workload that this program has scaled":         {[]remedy.Op{scale}, managed("kubectl-gc"), "scale 0 3"},
-		"a workload that nobody manages, at this scale":   {[]remedy.Op{scale}, edit(func(o *unstructured.Unstructured) { o.SetGeneration(5) }), "scale 0 3"},
-		"a workload that nobody manages, at another":      {[]remedy.Op{scale}, edit(func(o *unstructured.Unstructured) { o.SetGeneration(7) }), "Changed"},
+		"a workload whose replicas nobody manages":        {[]remedy.Op{scale}, managed(""), "Changed"},
+		"a workload that others declare so, too":          {[]remedy.Op{scale}, managed("kubectl-gc", "argocd"), "Changed"},
 
 		"a finalizer":                  {[]remedy.Op{finalizer}, nil, `add /metadata/finalizers/- x/y`},
 		"a reference":                  {[]remedy.Op{reference}, nil, `add /metadata/ownerReferences/- b`},
@@ -443,7 +446,7 @@ func TestUndo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testapi.New()
-			s.Put(a, object(t, `{"metadata":{"generation":4,"finalizers":["x/y","x/z"],"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"},{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"uid-c"}]},"spec":{"replicas":3,"suspend":true}}`))
+			s.Put(a, object(t, `{"metadata":{"finalizers":["x/y","x/z"],"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"},{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"uid-c"}]},"spec":{"replicas":3,"suspend":true}}`))
 			s.Put(thing("configmaps", "b"), map[string]any{})
 			s.Put(thing("configmaps", "c"), map[string]any{})
 			w := writing(t, s)

@@ -77,7 +77,7 @@ func (s *Sender) send(ctx context.Context, op *remedy.Op) ([]byte, error) {
 		}
 	}
 	data, err := s.carryOut(ctx, op)
-	if answer.WrongUID(err) || op.Verb == remedy.Patch && failedTest(err) {
+	if answer.WrongUID(err) || (op.Verb == remedy.Patch || op.Verb == remedy.Scale) && failedTest(err) {
 		err = apierrors.NewConflict(op.Object.Resource.GroupResource(), op.Object.Name, err)
 	}
 	return data, err
@@ -128,6 +128,14 @@ func (s *Sender) carryOut(ctx context.Context, op *remedy.Op) ([]byte, error) {
 	case remedy.Patch:
 		return s.patch(ctx, id, types.JSONPatchType, op.Patch)
 	case remedy.Scale:
+		if graph.BuiltinGroup(id.Resource.Group) { // the API server loses who manages the replicas where the subresource is written
+			steps := []remedy.Step{remedy.Test("/spec/replicas", op.Replicas.Current), remedy.Replace("/spec/replicas", op.Replicas.Wanted)}
+			patched := remedy.PatchOf(id, steps...)
+			if op.Exact {
+				patched = patched.At(op.Version)
+			}
+			return s.patch(ctx, id, types.JSONPatchType, patched.Patch)
+		}
 		return s.update(ctx, op, "scale", func(scale map[string]any) bool {
 			now, _, _ := unstructured.NestedInt64(scale, "spec", "replicas") // 0 is not written
 			return now == op.Replicas.Current && unstructured.SetNestedField(scale, op.Replicas.Wanted, "spec", "replicas") == nil

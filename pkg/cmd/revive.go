@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -22,7 +21,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
-	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // reviveOptions are what the command line of revive says.
@@ -300,23 +298,24 @@ func (o *reviveOptions) complete(ctx context.Context, dir string) error {
 	if _, _, err := o.journaling.show(u, true); err != nil {
 		return err
 	}
-	if err := o.takeAllBack(ctx, u); err != nil {
+	bindings, err := o.takeAllBack(ctx, u)
+	if err != nil {
 		return err
 	}
 	var numbers []int
 	for i := range recorded.Changes {
 		numbers = append(numbers, recorded.Changes[i].Number)
 	}
-	return cmp.Or(recorded.MarkTakenBack(time.Now(), numbers...), o.bound(ctx, u.plan))
+	return cmp.Or(recorded.MarkTakenBack(time.Now(), numbers...), o.bound(ctx, bindings))
 }
 
-// bound waits until the claims that were recreated, or whose volumes were, are bound to these again.
-func (j *journaling) bound(ctx context.Context, plan *restore.Plan) (err error) {
-	w, bindings, end := j.writer(nil), plan.Bindings(), time.Now().Add(bindingTakes)
+// bound waits until claims have their volumes.
+func (j *journaling) bound(ctx context.Context, bindings map[graph.Identity]string) (err error) {
+	w, end := j.writer(nil), time.Now().Add(bindingTakes)
 	for _, id := range slices.SortedFunc(maps.Keys(bindings), graph.Identity.Compare) {
 		for volume := bindings[id]; ; wait(ctx, time.Second) {
 			now, unread := w.Read(ctx, id)
-			if answer.NoSuchObject(unread, id.Resource.GroupResource(), id.Name) { // which was said
+			if change.IsGone(id, now, unread) { // a claim that the volume had, and that is not there
 				break
 			}
 			if unread == nil && evidence.Nested(now, "status", "phase") == "Bound" && evidence.Nested(now, "spec", "volumeName") == volume {

@@ -303,8 +303,8 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 	if len(lost) > 0 && j.lookBack(ctx, r, lost, o).digest() != u.digest() {
 		return hintedError{errors.New("what can be taken back has changed since the question; nothing was changed"), "run it again, and look at what it shows"}
 	}
-	err = j.takeAllBack(ctx, u)
-	return cmp.Or(err, j.bound(ctx, u.plan))
+	bindings, err := j.takeAllBack(ctx, u)
+	return cmp.Or(err, j.bound(ctx, bindings))
 }
 
 // earlier says which run stands that was before one of which nothing can be taken back, empty for none.
@@ -348,15 +348,17 @@ func (j *journaling) askServer(ctx context.Context, u *undoing) error {
 }
 
 // takeAllBack takes changes back that were agreed to, each as its object is by then. What it changes is kept in a journal, too.
-func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
+// It returns which claims are to be bound to which volumes.
+func (j *journaling) takeAllBack(ctx context.Context, u *undoing) (bindings map[graph.Identity]string, _ error) {
 	journal, err := j.begin(change.Header{Undoes: u.Dir, Redoes: u.Back()})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w := j.writer(journal)
 	failed := u.plan.Left()
 	if u.plan.Writes() > 0 {
-		_, all := w.Restore(ctx, u.Dir, u.plan, func(made change.Record) { fmt.Fprintln(j.g.Out, render.Undone(&made)) })
+		ids, all := w.Restore(ctx, u.Dir, u.plan, func(made change.Record) { fmt.Fprintln(j.g.Out, render.Undone(&made)) })
+		bindings = u.plan.Bindings(ids)
 		for i := range u.reversals {
 			if v := &u.reversals[i]; !all && v.Possible() {
 				if v.Withhold(); !v.Possible() {
@@ -367,7 +369,7 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 		failed = failed || !all
 	}
 	if err := u.complete(failed); err != nil {
-		return errors.Join(err, journal.Close())
+		return bindings, errors.Join(err, journal.Close())
 	}
 	for i := range u.reversals {
 		v := &u.reversals[i]
@@ -376,7 +378,7 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 			failed = failed || v.Left()
 			continue
 		case ctx.Err() != nil:
-			return errors.Join(ctx.Err(), journal.Close())
+			return bindings, errors.Join(ctx.Err(), journal.Close())
 		case v.Later && !j.comes(ctx, &w, u, v):
 			fmt.Fprintln(j.g.Out, render.Kept(v))
 			failed = true
@@ -392,13 +394,13 @@ func (j *journaling) takeAllBack(ctx context.Context, u *undoing) error {
 			continue
 		}
 		if err := u.MarkTakenBack(time.Now(), v.Entry.Number); err != nil {
-			return errors.Join(fmt.Errorf("writing the journal: %w", err), journal.Close())
+			return bindings, errors.Join(fmt.Errorf("writing the journal: %w", err), journal.Close())
 		}
 	}
 	if err := errors.Join(ctx.Err(), journal.Close()); err != nil || !failed {
-		return err
+		return bindings, err
 	}
-	return errRemaining
+	return bindings, errRemaining
 }
 
 // complete keeps that a restoration is complete: all that was lost was asked for, and is there or comes by itself.

@@ -55,6 +55,7 @@ func Restoration(w io.Writer, p *restore.Plan) error {
 		{restore.Await, "await:  ", func(i *restore.Item) string {
 			return objectName(i.Object) + ": " + objectName(i.By) + " recreates it; undo does if that does not"
 		}},
+		{restore.Bind, "bind:   ", func(i *restore.Item) string { return objectName(i.Object) + " to " + objectName(i.Then.Object) }},
 		{restore.Link, "link:   ", func(i *restore.Item) string { return objectName(i.Object) + " to its recreated owners" }},
 		{restore.Leave, "leave:  ", refused},
 		{restore.Nothing, "keep:   ", refused},
@@ -162,10 +163,10 @@ func refused(i *restore.Item) string {
 
 // released names the volume that a claim gets again.
 func released(i *restore.Item) string {
-	if len(i.First) == 0 {
+	if i.Then == nil {
 		return ""
 	}
-	return ", bound to " + objectName(i.First[0].Object) + " again"
+	return ", bound to " + objectName(i.Then.Object) + " again"
 }
 
 // Undone says what became of a change that takes another one back.

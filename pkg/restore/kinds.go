@@ -190,19 +190,19 @@ func (p *planner) leaves(i *Item) bool {
 	return i.Manifest.GetGenerateName() != "" || i.Object.Resource.IsPod() || ref.Kind == "CronJob"
 }
 
-// claim is one that is to be made again: bound to its volume, with what that holds, or not at all.
+// claim is one that is made again, or was: bound to its volume, with what that holds, or not at all. The volume gets it after it is there, by its UID: of any
+// other way a claim of others might be faster.
 func (p *planner) claim(i *Item) {
 	name := evidence.Nested(i.Manifest, "spec", "volumeName")
-	if name == "" {
+	if name == "" || !wasBound(i.Manifest) {
 		return
 	}
-	by := evidence.Identity(evidence.Volumes, "", name)
+	by, why := evidence.Identity(evidence.Volumes, "", name), DataGone
 	if other := p.named[by]; other != nil {
 		if p.settle(other); other.Do == Make {
-			i.needs(other)
 			return
 		}
-		if other.Do == Refuse && other.Reason != NotAsked && wasBound(i.Manifest) {
+		if other.Do == Refuse && other.Reason != NotAsked {
 			i.refuse(DataGone, by, nil)
 			return
 		}
@@ -212,16 +212,38 @@ func (p *planner) claim(i *Item) {
 		i.refuse(Unread, by, err)
 		return
 	}
-	why := DataGone
-	if now != nil && (now.GetCreationTimestamp().Time.Before(p.Began()) || evidence.Nested(now, "spec", "claimRef", "uid") == string(i.Object.UID)) {
+	if now != nil && (p.Early(now) || evidence.Nested(now, "spec", "claimRef", "uid") == string(i.Object.UID)) {
 		by.UID = now.GetUID()
-		if i.First, why = i.Rebind(by, now); why == "" {
+		if i.Then, why = i.Rebind(by, now, ""); why == "" {
 			return
 		}
 	}
-	if wasBound(i.Manifest) {
-		i.refuse(why, by, nil)
+	i.refuse(why, by, nil)
+}
+
+// unbound is a claim that an earlier undo has made: it might have ended before the volume was the claim's.
+func (p *planner) unbound(i *Item) {
+	name := evidence.Nested(i.Manifest, "spec", "volumeName")
+	if name == "" || evidence.Nested(i.Now, "spec", "volumeName") != name || evidence.Nested(i.Now, "status", "phase") == string(corev1.ClaimBound) {
+		return
 	}
+	by := evidence.Identity(evidence.Volumes, "", name)
+	now, err := p.Find(by)
+	if err != nil || now == nil || !p.Early(now) && evidence.Nested(now, "spec", "claimRef", "uid") != string(i.Object.UID) {
+		return // the run waits for it, and says that it is not bound
+	}
+	by.UID = now.GetUID()
+	if i.Then, _ = i.Rebind(by, now, i.Now.GetUID()); i.Then != nil {
+		i.Do = Bind
+	}
+}
+
+// BoundTo is the UID that the claim had for which a volume is made, empty for none.
+func (i *Item) BoundTo() types.UID {
+	if i.bound == nil {
+		return ""
+	}
+	return i.bound.Object.UID
 }
 
 // wasBound reports whether a claim had a volume. One that was pending has held no data, even if it names a volume.
@@ -229,54 +251,64 @@ func wasBound(claim *unstructured.Unstructured) bool {
 	return evidence.Nested(claim, "spec", "volumeName") != "" && evidence.Nested(claim, "status", "phase") != string(corev1.ClaimPending)
 }
 
-// Bindings are the claims that are to be bound again, with the names of their volumes.
-func (plan *Plan) Bindings() map[graph.Identity]string {
+// Bindings are the claims that are to be bound again, with the names of their volumes. ids are the UIDs that objects have by now, by those that they had.
+func (plan *Plan) Bindings(ids map[types.UID]types.UID) map[graph.Identity]string {
 	all := map[graph.Identity]string{}
 	for _, i := range plan.Items {
 		switch of := kindOf(i.Object.Resource); {
-		case i.Do != Make && i.Do != Await:
+		case !i.Writes() || i.Do == Link || ids[i.Object.UID] == "":
 		case of == claim && wasBound(i.Manifest):
-			all[i.Object.Unidentified()] = evidence.Nested(i.Manifest, "spec", "volumeName")
-		case of == volume:
+			id := i.Object
+			id.UID = ids[id.UID]
+			all[id] = evidence.Nested(i.Manifest, "spec", "volumeName")
+		case of == volume && i.bound == nil:
 			ref := func(field string) string { return evidence.Nested(i.Manifest, "spec", "claimRef", field) }
-			all[evidence.Identity(evidence.Claims, ref("namespace"), ref("name"))] = i.Object.Name
+			id := evidence.Identity(evidence.Claims, ref("namespace"), ref("name"))
+			id.UID = types.UID(ref("uid"))
+			all[id] = i.Object.Name
 		}
 	}
 	return all
 }
 
-// Rebind returns what lets a claim have the volume again that it had, as that is now, or why it does not: one that is retained, and is free, or the claim's by
-// name or by the UID that it had. Another volume of the name may be another disk. What is free is reserved, for any claim may take it before this one is there.
-func (i *Item) Rebind(id graph.Identity, now *unstructured.Unstructured) (first []remedy.Op, why Reason) {
+// Rebind returns what gives a claim, which has that UID by now, the volume again that it had, as that is now, or why nothing does: one that is retained, and is
+// free, or the claim's by name or by the UID that it had. Another volume of the name may be another disk. An empty UID is of a claim that is not there yet.
+func (i *Item) Rebind(id graph.Identity, now *unstructured.Unstructured, claim types.UID) (then *remedy.Op, why Reason) {
 	const ref = "/spec/claimRef"
 	if now == nil || now.GetUID() != id.UID || now.GetDeletionTimestamp() != nil || evidence.Nested(now, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
 		return nil, DataGone
 	}
 	is, _, _ := unstructured.NestedMap(now.Object, "spec", "claimRef")
 	uid, _ := is["uid"].(string)
+	ours := is["namespace"] == i.Object.Namespace && is["name"] == i.Object.Name
 	steps := []remedy.Step{remedy.Test(remedy.ReclaimPolicy, string(corev1.PersistentVolumeReclaimRetain))}
-	switch ours := is["namespace"] == i.Object.Namespace && is["name"] == i.Object.Name; {
-	case len(is) == 0 && !wasBound(i.Manifest):
-		return nil, ""
+	switch {
 	case len(is) == 0:
-		steps = append(steps, remedy.Add(ref, map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": i.Object.Namespace, "name": i.Object.Name}))
-	case !ours || uid != "" && uid != string(i.Object.UID):
-		return nil, Taken
-	case uid == "":
+		steps = append(steps, remedy.Add(ref, map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": i.Object.Namespace, "name": i.Object.Name, "uid": string(claim)}))
+	case ours && uid == "", ours && uid == string(claim):
 		return nil, ""
+	case !ours || uid != string(i.Object.UID):
+		return nil, Taken
 	default:
-		steps = append(steps, remedy.Test(ref+"/uid", uid), remedy.Remove(ref+"/uid"))
+		steps = append(steps, remedy.Test(ref+"/uid", uid), remedy.Replace(ref+"/uid", string(claim)))
 		if is["resourceVersion"] != nil {
 			steps = append(steps, remedy.Remove(ref+"/resourceVersion"))
 		}
 	}
-	return []remedy.Op{remedy.PatchOf(id, steps...)}, ""
+	return new(remedy.PatchOf(id, steps...)), ""
 }
 
-// volume is one that is to be made again. It stays Released unless its claim is made again, too.
-func (p *planner) volume(i *Item) {
-	owner := p.items[types.UID(evidence.Nested(i.Manifest, "spec", "claimRef", "uid"))]
-	i.free = owner != nil && owner.Reason != NotAsked && (owner.Now == nil || owner.Now.GetUID() != owner.Object.UID)
+// bind has a volume that is made again come after its claim, for its UID. It stays Released unless its claim is there.
+func (p *planner) bind(i *Item) {
+	if i.Do != Make && i.Do != Await || kindOf(i.Object.Resource) != volume {
+		return
+	}
+	c := p.items[types.UID(evidence.Nested(i.Manifest, "spec", "claimRef", "uid"))]
+	if c != nil && c.There() {
+		needy := i.needy // the server can be asked about it before
+		i.needs(c)
+		i.bound, i.needy = c, needy
+	}
 }
 
 // Content is what is made of an object, with the UIDs that its owners have by now, by those that they had.
@@ -302,8 +334,8 @@ func (i *Item) Content(ids map[types.UID]types.UID) *unstructured.Unstructured {
 		unselect(o)
 	case of.Kind == "Secret" && of.Group == "" && isToken(o):
 		unstructured.RemoveNestedField(o.Object, "data")
-	case of == volume && i.free:
-		unstructured.RemoveNestedField(o.Object, "spec", "claimRef", "uid")
+	case of == volume && i.bound != nil && ids[i.bound.Object.UID] != "":
+		_ = unstructured.SetNestedField(o.Object, string(ids[i.bound.Object.UID]), "spec", "claimRef", "uid") // it has one
 		unstructured.RemoveNestedField(o.Object, "spec", "claimRef", "resourceVersion")
 	}
 	return o

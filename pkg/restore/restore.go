@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,8 +43,8 @@ type Cluster interface {
 	Resource(schema.GroupVersionKind) (graph.Resource, error)
 	// Volumes are all PersistentVolumes.
 	Volumes() ([]unstructured.Unstructured, error)
-	// Began is when the objects began to be deleted: what was created since is another.
-	Began() time.Time
+	// Early reports whether an object was there before the others began to be deleted: what was created since is another.
+	Early(*unstructured.Unstructured) bool
 }
 
 // Do is what is done about an object.
@@ -59,6 +58,8 @@ const (
 	Await Do = "Await"
 	// Leave: it is left to By, or to nobody.
 	Leave Do = "Leave"
+	// Bind: it is a claim that was made again, and has not its volume yet.
+	Bind Do = "Bind"
 	// Link: it exists, and has lost references to owners that are made again.
 	Link Do = "Link"
 	// Nothing: it is there as it was, or was made again.
@@ -78,8 +79,8 @@ type Item struct {
 	Wave int
 	// Requires are claims without which it must not be made: who makes it would make these, empty.
 	Requires []*Item
-	// First are changes of others right before: a volume is released from the claim that is gone.
-	First []remedy.Op
+	// Then gives a claim its volume, when it is there.
+	Then *remedy.Op
 	// Late: it is the link of another item to an owner that was made after it.
 	Late bool
 	// Now is what has the name, nil for nothing.
@@ -90,15 +91,15 @@ type Item struct {
 	settled bool
 	owners  []metav1.OwnerReference
 	without []metav1.OwnerReference // of these: it is made without them
-	free    bool                    // a volume whose claim is gone
+	bound   *Item                   // the claim of a volume
 	needy   bool                    // something else is made first
 }
 
 // There reports whether the object will be there, with a UID that references can be mapped to.
-func (i *Item) There() bool { return slices.Contains([]Do{Make, Await, Link, Nothing}, i.Do) }
+func (i *Item) There() bool { return slices.Contains([]Do{Make, Await, Bind, Link, Nothing}, i.Do) }
 
 // Writes reports whether something is, or may be, sent.
-func (i *Item) Writes() bool { return i.Do == Make || i.Do == Await || i.Do == Link }
+func (i *Item) Writes() bool { return slices.Contains([]Do{Make, Await, Bind, Link}, i.Do) }
 
 // Plan is how objects are made again, in the order in which that is done.
 type Plan struct{ Items []*Item }
@@ -108,7 +109,7 @@ func (p *Plan) Digest() string {
 	var keys []any
 	for _, i := range p.Items {
 		if i.Writes() {
-			keys = append(keys, i.Do, i.Object, i.Manifest, i.First)
+			keys = append(keys, i.Do, i.Object, i.Manifest, i.Then)
 		}
 	}
 	return preview.Checksum(keys...)
@@ -134,10 +135,14 @@ func (p *Plan) Left() bool {
 func (p *Plan) Tries() []remedy.Op {
 	var all []remedy.Op
 	for _, i := range p.Items {
-		switch {
-		case i.needy || !i.Writes() || i.Do == Link:
-		default:
-			all = append(append(all, i.First...), remedy.Op{Verb: remedy.Restore, Object: i.Object, Manifest: i.Content(nil).Object})
+		if i.needy || !i.Writes() || i.Do == Link {
+			continue
+		}
+		if i.Do != Bind {
+			all = append(all, remedy.Op{Verb: remedy.Restore, Object: i.Object, Manifest: i.Content(nil).Object})
+		}
+		if i.Then != nil {
+			all = append(all, *i.Then)
 		}
 	}
 	return all
@@ -182,6 +187,9 @@ func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
 		p.emptied(i, wanted != nil && wanted(i.Object))
 	}
 	for p.falls(plan.Items) {
+	}
+	for _, i := range plan.Items {
+		p.bind(i)
 	}
 	plan.Items = append(plan.Items, p.late(plan.Items)...)
 	plan.order()
@@ -258,6 +266,9 @@ func (p *planner) settle(i *Item) {
 		p.absent(i)
 	default:
 		p.replaced(i)
+	}
+	if i.Do == Nothing && kindOf(i.Object.Resource) == claim && i.Now.GetUID() != i.Object.UID && i.Manifest != nil {
+		p.unbound(i)
 	}
 }
 
@@ -349,11 +360,8 @@ func (p *planner) absent(i *Item) {
 	if ref := metav1.GetControllerOf(i.Manifest); ref != nil && !slices.ContainsFunc(i.without, func(w metav1.OwnerReference) bool { return w.UID == ref.UID }) {
 		i.Do, i.By = Await, p.owner(i, ref)
 	}
-	switch kindOf(i.Object.Resource) {
-	case claim:
+	if kindOf(i.Object.Resource) == claim {
 		p.claim(i)
-	case volume:
-		p.volume(i)
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 //	generated   its name is one of chance
 //	unkept      no manifest of it was kept; partial: without its data
 //	stayed      it was not to be deleted; was-going: it was being deleted already
-//	made        an earlier undo has made it, with the UID made-...
+//	remade      an earlier undo has made it, with the UID made-...
 //	only        it was asked for, and others are not
 //	{...}       what else it has
 func TestScenarios(t *testing.T) { scenarios.Run(t, answer) }
@@ -105,8 +105,10 @@ func (w *world) Volumes() (all []unstructured.Unstructured, _ error) {
 	return all, nil
 }
 
-// Began implements restore.Cluster: a minute ago.
-func (w *world) Began() time.Time { return w.Now.Add(-time.Minute) }
+// Early implements restore.Cluster: a minute ago.
+func (w *world) Early(o *unstructured.Unstructured) bool {
+	return o.GetCreationTimestamp().Time.Before(w.Now.Add(-time.Minute))
+}
 
 func answer(t *testing.T, body string) string {
 	parts := strings.SplitN(body, "--\n", 3)
@@ -119,7 +121,7 @@ func answer(t *testing.T, body string) string {
 	for _, o := range was.Objects {
 		flags := was.flags[o.UID]
 		s := restore.Saved{Object: o.Identity(), Manifest: was.whole[o.UID], Partial: flags["partial"], Stayed: flags["stayed"], Going: flags["was-going"]}
-		if flags["made"] {
+		if flags["remade"] {
 			s.Made = "made-" + o.UID
 		}
 		if was.flags[o.UID]["unkept"] {
@@ -151,8 +153,8 @@ func answer(t *testing.T, body string) string {
 			fmt.Fprintf(&text, " (%s/%s)", i.By.Resource.Kind, i.By.Name)
 		}
 		text.WriteString("\n")
-		for _, first := range i.First {
-			fmt.Fprintf(&text, "    first %s %v\n", first.Object.Name, first.Patch)
+		if i.Then != nil {
+			fmt.Fprintf(&text, "    then %s %v\n", i.Then.Object.Name, i.Then.Patch)
 		}
 		switch i.Do {
 		case restore.Make, restore.Await:
