@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -23,8 +24,15 @@ type Planned struct {
 	Result gc.Result      `json:"result"`
 	// Kept is the manifest of the object, nil unless whole objects are backed up.
 	Kept *Kept `json:"kept,omitempty"`
+	// Volume is the UID of the volume that a claim has, in a backup; empty where it could not be read.
+	Volume types.UID `json:"volume,omitempty"`
 	// Owners are the references of an object that stays and may lose some, in a backup.
 	Owners []metav1.OwnerReference `json:"owners,omitempty"`
+}
+
+// loosens reports whether an object was to be kept without some of its owners.
+func (p *Planned) loosens() bool {
+	return p.Result == gc.Orphaned || p.Result == gc.OwnerReferenceRemoved
 }
 
 // WholeReader reads whole objects, with nothing left out.
@@ -49,19 +57,20 @@ func (j *Journal) Plan(ctx context.Context, p *Plan, whole WholeReader) error {
 			return err
 		}
 	}
+	volumes := volumesOf(ctx, kept, p.concerned(), whole)
 	var lines []Planned
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
 		owned := func(ref metav1.OwnerReference) bool { return kept[ref.UID] != nil }
 		switch id := o.Object.Identity(); {
 		case o.Result != gc.Untouched:
-			lines = append(lines, Planned{Object: id, Result: o.Result, Kept: kept[id.UID]})
+			lines = append(lines, Planned{Object: id, Result: o.Result, Kept: kept[id.UID], Volume: volumes[id.UID]})
 		case slices.ContainsFunc(o.Object.OwnerReferences, owned): // should that go after all, it loses the reference
 			lines = append(lines, Planned{Object: id, Result: o.Result, Owners: o.Object.OwnerReferences})
 		}
 	}
 	for _, id := range p.ensuing() {
-		lines = append(lines, Planned{Object: id, Result: gc.Unknown, Kept: kept[id.UID]})
+		lines = append(lines, Planned{Object: id, Result: gc.Unknown, Kept: kept[id.UID], Volume: volumes[id.UID]})
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -71,6 +80,22 @@ func (j *Journal) Plan(ctx context.Context, p *Plan, whole WholeReader) error {
 		}
 	}
 	return errors.Join(j.file.Sync(), syncDir(j.Dir))
+}
+
+// volumesOf are the UIDs of the volumes that claims have which are kept, by those of the claims. Where volumes cannot be read, undo goes by what they say then.
+func volumesOf(ctx context.Context, kept map[types.UID]*Kept, objects []graph.Identity, whole WholeReader) map[types.UID]types.UID {
+	volumes := map[types.UID]types.UID{}
+	isClaim := func(id graph.Identity) bool {
+		return id.Resource.GroupVersionResource == evidence.Claims && kept[id.UID] != nil
+	}
+	if whole == nil || !slices.ContainsFunc(objects, isClaim) {
+		return volumes
+	}
+	_ = whole.EachObject(ctx, evidence.Volumes, "", func() {}, func(o *unstructured.Unstructured) error {
+		volumes[types.UID(evidence.Nested(o, "spec", "claimRef", "uid"))] = o.GetUID()
+		return nil
+	})
+	return volumes
 }
 
 func (j *Journal) plan(line *Planned) error {

@@ -104,7 +104,7 @@ func (w *Writer) Recreatable(ctx context.Context, r *Revival, try func(context.C
 			saved, objects = append(saved, restore.Saved{Object: id, Manifest: undeleted(r.Kept[n])}), append(objects, id)
 		}
 	}
-	plan := restore.Of(saved, gone{w.there(ctx, w.Now(), saved), objects}, nil)
+	plan := restore.Of(saved, gone{w.there(ctx, saved), objects}, nil)
 	for _, i := range plan.Items {
 		if !i.Writes() {
 			return fmt.Errorf("%s would not be recreated: %s", i.Object, i.Reason)

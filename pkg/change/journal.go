@@ -84,6 +84,7 @@ type Entry struct {
 	Lets   []Kept `json:"lets,omitempty"`
 	// Made is the UID of an object that the change has made, in the line that says what became of it.
 	Made types.UID `json:"made,omitempty"`
+	was  types.UID // that of what was made again
 	// Temporary: the change is to be taken back.
 	Temporary bool `json:"temporary,omitempty"`
 }

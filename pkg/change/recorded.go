@@ -152,7 +152,7 @@ func (r *Recorded) line(n int, line []byte) error {
 	case e.Op == nil && e.Number > 0 && e.Number <= len(r.Changes):
 		c := &r.Changes[e.Number-1]
 		if c.Status = e.Status; e.Made != "" && c.Op.Creates() {
-			c.Op.Object.UID = e.Made
+			c.was, c.Op.Object.UID = c.Op.Object.UID, e.Made
 		}
 	default:
 		return errors.New("it does not follow the line before")

@@ -23,7 +23,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
@@ -50,8 +49,8 @@ func (r *Recorded) Lost() []restore.Saved {
 			}
 		}
 	}
-	add := func(id graph.Identity, k *Kept, stayed bool) {
-		saved := restore.Saved{Object: id, Stayed: stayed, Going: k != nil && k.Going}
+	add := func(id graph.Identity, k *Kept, volume types.UID, stayed bool) {
+		saved := restore.Saved{Object: id, Volume: volume, Stayed: stayed, Going: k != nil && k.Going}
 		if e := sent[id.UID]; e != nil { // and its manifest is of the version that was deleted
 			saved.Stayed = e.Status == Refused // others may have been faster otherwise
 			if e.Before != nil && k != nil {
@@ -77,11 +76,11 @@ func (r *Recorded) Lost() []restore.Saved {
 			all = append(all, staying(r.Planned[i].Object, owners))
 			continue
 		}
-		add(r.Planned[i].Object, r.Planned[i].Kept, result == gc.Orphaned || result == gc.OwnerReferenceRemoved)
+		add(r.Planned[i].Object, r.Planned[i].Kept, r.Planned[i].Volume, r.Planned[i].loosens())
 	}
 	for i := range r.Changes {
 		if e := &r.Changes[i]; e.Op.Verb == remedy.Delete && e.Op.Save && e.Before != nil && !e.Temporary && e.Status.stands() {
-			add(e.Op.Object, e.Before, false)
+			add(e.Op.Object, e.Before, "", false)
 		}
 	}
 	if !kept {
@@ -129,28 +128,49 @@ func staying(id graph.Identity, owners []metav1.OwnerReference) restore.Saved {
 	return restore.Saved{Object: id, Manifest: manifest, Stayed: true}
 }
 
-// Made fills in what earlier undos of a run have made again of lost objects.
-func Made(lost []restore.Saved, undos []*Recorded) {
-	made := map[graph.Identity]types.UID{}
-	for _, r := range undos {
-		for i := range r.Changes {
-			if e := &r.Changes[i]; e.Op.Verb == remedy.Restore && e.Status.stands() {
-				made[e.Op.Object.Unidentified()] = e.Op.Object.UID
+// Since fills in what later runs of this program have done about lost objects: what undos have made again of them and of their volumes, and which of them have
+// lost references to owners.
+func (r *Recorded) Since(lost []restore.Saved, all []*Recorded) {
+	made, loosened := map[types.UID]types.UID{}, sets.New[types.UID]()
+	for _, later := range all {
+		if !later.Started.After(r.Started) {
+			continue
+		}
+		for i := range later.Changes {
+			if e := &later.Changes[i]; e.Op.Verb == remedy.Restore && e.Status.stands() {
+				made[e.was] = e.Op.Object.UID
+			}
+		}
+		for i := range later.Planned {
+			if p := &later.Planned[i]; p.loosens() {
+				loosened.Insert(p.Object.UID)
 			}
 		}
 	}
+	last := func(uid types.UID) types.UID {
+		for range made { // what an undo has made may have been deleted and undone again
+			if next := made[uid]; next != "" {
+				uid = next
+			}
+		}
+		return uid
+	}
 	for i := range lost {
-		lost[i].Made = made[lost[i].Object.Unidentified()]
+		s := &lost[i]
+		if s.Volume = last(s.Volume); made[s.Object.UID] != "" {
+			s.Made = last(s.Object.UID)
+		}
+		s.Stayed = s.Stayed || loosened.Has(s.Object.UID)
 	}
 }
 
-// Restoration finds out how what a run has deleted is made again, which began then.
-func (w *Writer) Restoration(ctx context.Context, began time.Time, lost []restore.Saved, wanted func(graph.Identity) bool) *restore.Plan {
-	return restore.Of(lost, w.there(ctx, began, lost), wanted)
+// Restoration finds out how what a run has deleted is made again.
+func (w *Writer) Restoration(ctx context.Context, lost []restore.Saved, wanted func(graph.Identity) bool) *restore.Plan {
+	return restore.Of(lost, w.there(ctx, lost), wanted)
 }
 
-func (w *Writer) there(ctx context.Context, began time.Time, lost []restore.Saved) *there {
-	there := &there{ctx: ctx, began: began, Writer: w, many: map[place]int{}, lists: map[place]map[string]*unstructured.Unstructured{}}
+func (w *Writer) there(ctx context.Context, lost []restore.Saved) *there {
+	there := &there{ctx: ctx, Writer: w, many: map[place]int{}, lists: map[place]map[string]*unstructured.Unstructured{}}
 	there.volumes = sync.OnceValues(func() ([]unstructured.Unstructured, error) { return w.List(ctx, evidence.Volumes, "") })
 	for i := range lost {
 		there.many[placeOf(lost[i].Object)]++
@@ -164,7 +184,6 @@ func placeOf(id graph.Identity) place { return place{id.Resource.GroupVersionRes
 type there struct {
 	*Writer
 	ctx   context.Context
-	began time.Time
 	many  map[place]int
 	lists map[place]map[string]*unstructured.Unstructured
 	// volumes are all of them, read once.
@@ -198,11 +217,6 @@ func (t *there) Resource(kind schema.GroupVersionKind) (graph.Resource, error) {
 
 // Volumes implements restore.Cluster.
 func (t *there) Volumes() ([]unstructured.Unstructured, error) { return t.volumes() }
-
-// Early implements restore.Cluster.
-func (t *there) Early(o *unstructured.Unstructured) bool {
-	return o.GetCreationTimestamp().Time.Before(t.began)
-}
 
 // look reads what has the name of an object, nil for nothing.
 func (w *Writer) look(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {

@@ -27,6 +27,8 @@ type Revival struct {
 	// Objects are revived, and Kept are their manifests as they are to be recreated.
 	Objects []graph.Identity
 	Kept    []*unstructured.Unstructured
+	// volumes are the UIDs of the volumes of claims, by those of the claims.
+	volumes map[types.UID]types.UID
 	// Changes are made in their order: volumes are retained first.
 	Changes []Change
 	// Secured is how many of these keep data.
@@ -56,7 +58,7 @@ var (
 // Revive finds out how objects are kept that are being deleted, as they are now. secure: only that the data of claims and volumes is kept. The report
 // explains others, and the graph has all that may depend on them; they are nil for claims and volumes alone.
 func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool, report *explain.Report, g *graph.Graph) (*Revival, error) {
-	r := &Revival{}
+	r := &Revival{volumes: map[types.UID]types.UID{}}
 	revived := sets.New[types.UID]()
 	for _, id := range ids {
 		o, err := w.Read(ctx, id)
@@ -124,7 +126,8 @@ func (w *Writer) secure(ctx context.Context, r *Revival, id graph.Identity, o *u
 		if volume == nil || evidence.Nested(volume, "spec", "claimRef", "uid") != string(o.GetUID()) {
 			return errDestroying
 		}
-		if id.UID = volume.GetUID(); volume.GetDeletionTimestamp() != nil && !revived.Has(id.UID) && !secure {
+		id.UID = volume.GetUID()
+		if r.volumes[o.GetUID()] = id.UID; volume.GetDeletionTimestamp() != nil && !revived.Has(id.UID) && !secure {
 			return fmt.Errorf("its volume %s is being deleted, too: revive both", id)
 		}
 	}
@@ -168,6 +171,7 @@ func (w *Writer) recreatable(ctx context.Context, id graph.Identity, o *unstruct
 func (w *Writer) letGo(ctx context.Context, r *Revival, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID]) error {
 	if id.Resource.Resource == evidence.Volumes.Resource {
 		kept := o.DeepCopy()
+		kept.SetResourceVersion("") // it was never so: before its policy is changed, it is kept as it is
 		r.Kept[slices.Index(r.Kept, o)] = kept
 		if err := unstructured.SetNestedField(kept.Object, string(corev1.PersistentVolumeReclaimRetain), "spec", "persistentVolumeReclaimPolicy"); err != nil {
 			return err
@@ -257,7 +261,7 @@ func (j *Journal) Keep(r *Revival) error {
 		if err != nil {
 			return err
 		}
-		if err := j.plan(&Planned{Object: id, Result: result, Kept: &kept}); err != nil {
+		if err := j.plan(&Planned{Object: id, Result: result, Kept: &kept, Volume: r.volumes[id.UID]}); err != nil {
 			return err
 		}
 	}

@@ -117,7 +117,7 @@ func (r *Recorded) Undo(ctx context.Context, w *Writer, lost []restore.Saved) []
 func (r *Recorded) Undoable(ctx context.Context, w *Writer) bool {
 	lost := r.Lost()
 	restored := restoredBy(lost)
-	return w.Restoration(ctx, r.Started, lost, nil).Writes() > 0 || slices.ContainsFunc(r.Changes, func(e Entry) bool {
+	return w.Restoration(ctx, lost, nil).Writes() > 0 || slices.ContainsFunc(r.Changes, func(e Entry) bool {
 		if restored(&e) || !e.Status.stands() {
 			return false
 		}

@@ -246,7 +246,7 @@ func TestRestoreIsNotAnother(t *testing.T) {
 	g := thing("guards", "g")
 	for _, theirs := range []string{guarded, strings.Replace(guarded, "Fail", "Ignore", 1)} {
 		s, w, recorded := restoring(t, map[graph.Identity]string{g: guarded})
-		p := w.Restoration(t.Context(), start, recorded.Lost(), nil)
+		p := w.Restoration(t.Context(), recorded.Lost(), nil)
 		s.Before = func(*remedy.Op) error { // it is lost, and somebody else makes one
 			another := g
 			another.UID = "another"
@@ -273,12 +273,12 @@ func TestRestoreOwners(t *testing.T) {
 			}
 			return nil
 		}
-		ids, all := w.Restore(t.Context(), "dir", w.Restoration(t.Context(), start, recorded.Lost(), nil), func(change.Record) {})
+		ids, all := w.Restore(t.Context(), "dir", w.Restoration(t.Context(), recorded.Lost(), nil), func(change.Record) {})
 		now := s.Object(child)
 		if !all || now == nil || len(now.GetOwnerReferences()) != 1 || now.GetOwnerReferences()[0].UID != s.Object(owner).GetUID() || ids[owner.UID] != s.Object(owner).GetUID() {
 			t.Errorf("answer %d lost: all %t, %v, %v", lost, all, ids, now)
 		}
-		if again := w.Restoration(t.Context(), start, recorded.Lost(), nil); again.Writes() > 0 || again.Left() {
+		if again := w.Restoration(t.Context(), recorded.Lost(), nil); again.Writes() > 0 || again.Left() {
 			t.Errorf("answer %d lost: a second time: %v", lost, again.Items)
 		}
 	}
@@ -324,10 +324,10 @@ func TestRestoreKilled(t *testing.T) {
 					return nil
 				}
 			}
-			w.Restore(ctx, "dir", w.Restoration(ctx, start, saved, nil), func(change.Record) {})
+			w.Restore(ctx, "dir", w.Restoration(ctx, saved, nil), func(change.Record) {})
 			s.Before, s.After = nil, nil
 			w = writing(t, s)
-			if _, all := w.Restore(t.Context(), "dir", w.Restoration(t.Context(), start, saved, nil), func(change.Record) {}); !all {
+			if _, all := w.Restore(t.Context(), "dir", w.Restoration(t.Context(), saved, nil), func(change.Record) {}); !all {
 				t.Errorf("killed at request %d (arrives: %t): not all is there", kill, arrives)
 			}
 			die()
@@ -736,7 +736,7 @@ func TestUndoOfASecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		recorded.Keys = c.keys
-		if p := w.Restoration(t.Context(), start, recorded.Lost(), nil); p.Items[0].Reason != c.want {
+		if p := w.Restoration(t.Context(), recorded.Lost(), nil); p.Items[0].Reason != c.want {
 			t.Errorf("%+v: %q", c, p.Items[0].Reason)
 		}
 	}

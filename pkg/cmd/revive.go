@@ -292,9 +292,7 @@ func (o *reviveOptions) complete(ctx context.Context, dir string) error {
 		return err
 	}
 	defer release()
-	lost := recorded.Lost()
-	change.Made(lost, o.undosOf(recorded))
-	u := o.lookBack(ctx, recorded, lost, undoWhat{})
+	u := o.lookBack(ctx, recorded, o.lost(recorded), undoWhat{})
 	if _, _, err := o.journaling.show(u, true); err != nil {
 		return err
 	}

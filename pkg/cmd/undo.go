@@ -212,7 +212,7 @@ type undoing struct {
 // lookBack finds out how a run is taken back, as everything is now.
 func (j *journaling) lookBack(ctx context.Context, r *change.Recorded, lost []restore.Saved, o undoWhat) *undoing {
 	w := j.writer(nil)
-	u := &undoing{Recorded: r, lost: lost, plan: w.Restoration(ctx, r.Started, lost, o.wanted), part: o.temporary || o.wanted != nil}
+	u := &undoing{Recorded: r, lost: lost, plan: w.Restoration(ctx, lost, o.wanted), part: o.temporary || o.wanted != nil}
 	if o.wanted == nil {
 		u.reversals = slices.DeleteFunc(r.Undo(ctx, &w, u.lost), func(v change.Reversal) bool { return o.temporary && !v.Entry.Temporary })
 		for i := range u.reversals { // a claim that is recreated uses its volume again
@@ -230,13 +230,15 @@ func (u *undoing) digest() string {
 	return preview.Checksum(u.plan.Digest(), change.DigestOf(u.reversals))
 }
 
-// undosOf are the earlier runs that took a run back.
-func (j *journaling) undosOf(r *change.Recorded) []*change.Recorded {
+// lost are the objects that a run has deleted, with what later runs have done about them.
+func (j *journaling) lost(r *change.Recorded) []restore.Saved {
 	all, err := j.recorded()
 	if err != nil {
 		j.g.unread(err)
 	}
-	return slices.DeleteFunc(all, func(other *change.Recorded) bool { return other.Undoes != r.Dir })
+	lost := r.Lost()
+	r.Since(lost, all)
+	return lost
 }
 
 // show prints how a run is taken back. It returns how many changes are made for that, and whether something is left.
@@ -274,8 +276,7 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 	defer release()
 	var lost []restore.Saved
 	if !o.temporary {
-		lost = r.Lost()
-		change.Made(lost, j.undosOf(r))
+		lost = j.lost(r)
 	}
 	if o.wanted != nil && !slices.ContainsFunc(lost, func(s restore.Saved) bool { return o.wanted(s.Object) }) {
 		return hintedError{errors.New("nothing that this run has deleted is one of --only"), "without --only, undo --dry-run lists what it would recreate; -n names the namespace"}

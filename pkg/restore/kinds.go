@@ -212,11 +212,14 @@ func (p *planner) claim(i *Item) {
 		i.refuse(Unread, by, err)
 		return
 	}
-	if now != nil && (p.Early(now) || evidence.Nested(now, "spec", "claimRef", "uid") == string(i.Object.UID)) {
+	if now != nil && i.had(now) {
 		by.UID = now.GetUID()
 		if i.Then, why = i.Rebind(by, now, ""); why == "" {
 			return
 		}
+	}
+	if now != nil && i.Volume == "" && !i.had(now) {
+		why = Unproved
 	}
 	i.refuse(why, by, nil)
 }
@@ -229,13 +232,18 @@ func (p *planner) unbound(i *Item) {
 	}
 	by := evidence.Identity(evidence.Volumes, "", name)
 	now, err := p.Find(by)
-	if err != nil || now == nil || !p.Early(now) && evidence.Nested(now, "spec", "claimRef", "uid") != string(i.Object.UID) {
+	if err != nil || now == nil || !i.had(now) {
 		return // the run waits for it, and says that it is not bound
 	}
 	by.UID = now.GetUID()
 	if i.Then, _ = i.Rebind(by, now, i.Now.GetUID()); i.Then != nil {
 		i.Do = Bind
 	}
+}
+
+// had reports whether a volume is the one that a claim had: another of its name may be another disk.
+func (i *Item) had(volume *unstructured.Unstructured) bool {
+	return volume.GetUID() == i.Volume || evidence.Nested(volume, "spec", "claimRef", "uid") == string(i.Object.UID)
 }
 
 // BoundTo is the UID that the claim had for which a volume is made, empty for none.

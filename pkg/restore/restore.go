@@ -29,6 +29,8 @@ type Saved struct {
 	Partial  bool
 	// Stayed: it was not to be deleted, or its deletion was refused. Going: it was being deleted before.
 	Stayed, Going bool
+	// Volume is the UID of the volume that a claim had, or of what an undo has made of it; empty where that is not known.
+	Volume types.UID
 	// Made is the UID of what an earlier undo made of it, empty for nothing.
 	Made types.UID
 	// Err says why it could not be read.
@@ -43,8 +45,6 @@ type Cluster interface {
 	Resource(schema.GroupVersionKind) (graph.Resource, error)
 	// Volumes are all PersistentVolumes.
 	Volumes() ([]unstructured.Unstructured, error)
-	// Early reports whether an object was there before the others began to be deleted: what was created since is another.
-	Early(*unstructured.Unstructured) bool
 }
 
 // Do is what is done about an object.

@@ -27,6 +27,7 @@ import (
 //	generated   its name is one of chance
 //	unkept      no manifest of it was kept; partial: without its data
 //	stayed      it was not to be deleted; was-going: it was being deleted already
+//	had=NAME    it is known that its volume was this one
 //	remade      an earlier undo has made it, with the UID made-...
 //	only        it was asked for, and others are not
 //	{...}       what else it has
@@ -37,18 +38,21 @@ type world struct {
 	testworld.World
 	whole map[types.UID]*unstructured.Unstructured
 	flags map[types.UID]map[string]bool
+	had   map[types.UID]string
 }
 
 func read(t *testing.T, text string) *world {
 	w := &world{
 		World: testworld.World{Types: testworld.Served(), Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), UID: testworld.Path},
-		whole: map[types.UID]*unstructured.Unstructured{}, flags: map[types.UID]map[string]bool{},
+		whole: map[types.UID]*unstructured.Unstructured{}, flags: map[types.UID]map[string]bool{}, had: map[types.UID]string{},
 	}
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		words, body, is := strings.Cut(strings.TrimSpace(line), " {")
-		flags := map[string]bool{}
-		o, err := w.Add(strings.Fields(words), func(_ *graph.Object, key, _ string) error {
-			flags[key] = true
+		flags, had := map[string]bool{}, ""
+		o, err := w.Add(strings.Fields(words), func(_ *graph.Object, key, value string) error {
+			if flags[key] = true; key == "had" {
+				had = value
+			}
 			return nil
 		})
 		if err != nil {
@@ -71,7 +75,7 @@ func read(t *testing.T, text string) *world {
 		if flags["generated"] {
 			whole.SetGenerateName("x-")
 		}
-		w.whole[o.UID], w.flags[o.UID] = whole, flags
+		w.whole[o.UID], w.flags[o.UID], w.had[o.UID] = whole, flags, had
 	}
 	return w
 }
@@ -105,11 +109,6 @@ func (w *world) Volumes() (all []unstructured.Unstructured, _ error) {
 	return all, nil
 }
 
-// Early implements restore.Cluster: a minute ago.
-func (w *world) Early(o *unstructured.Unstructured) bool {
-	return o.GetCreationTimestamp().Time.Before(w.Now.Add(-time.Minute))
-}
-
 func answer(t *testing.T, body string) string {
 	parts := strings.SplitN(body, "--\n", 3)
 	if len(parts) < 2 {
@@ -121,6 +120,9 @@ func answer(t *testing.T, body string) string {
 	for _, o := range was.Objects {
 		flags := was.flags[o.UID]
 		s := restore.Saved{Object: o.Identity(), Manifest: was.whole[o.UID], Partial: flags["partial"], Stayed: flags["stayed"], Going: flags["was-going"]}
+		if had := was.had[o.UID]; had != "" {
+			s.Volume = types.UID("PersistentVolume/" + had)
+		}
 		if flags["remade"] {
 			s.Made = "made-" + o.UID
 		}

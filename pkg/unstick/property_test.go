@@ -293,7 +293,7 @@ func (p *play) undo(ctx context.Context) {
 	}
 	defer release()
 	w, lost := c.writer(), r.Lost()
-	_, all := w.Restore(ctx, r.Dir, w.Restoration(ctx, r.Started, lost, nil), func(made change.Record) {
+	_, all := w.Restore(ctx, r.Dir, w.Restoration(ctx, lost, nil), func(made change.Record) {
 		p.say("undo: %s: %s, %v", sentence(&made.Change.Op), made.Status, made.Err)
 		if !c.dead && made.Status != change.Done && made.Err == nil {
 			p.fail("%s is not made, and it is not said why: %s", sentence(&made.Change.Op), made.Status)
