@@ -94,7 +94,7 @@ func (g gone) Find(id graph.Identity) (*unstructured.Unstructured, error) {
 	return g.Cluster.Find(id)
 }
 
-// Recreatable returns why what is let go by others than claims and volumes would not be recreated, by the plan for that, and by what the server says to dry runs.
+// Recreatable returns why what is let go would not be recreated, by the plan for that (claims and volumes have their own), and by what the server says to dry runs.
 // A server that accepts an object but for its name, which it still has, has checked all the rest (pkg/registry/generic/registry/store.go, Create).
 func (w *Writer) Recreatable(ctx context.Context, r *Revival, try func(context.Context, *remedy.Op) error) error {
 	var saved []restore.Saved
@@ -110,7 +110,14 @@ func (w *Writer) Recreatable(ctx context.Context, r *Revival, try func(context.C
 			return fmt.Errorf("%s would not be recreated: %s", i.Object, i.Reason)
 		}
 	}
-	for _, op := range plan.Tries() {
+	tries := plan.Tries()
+	for n, id := range r.Objects {
+		if stores(id.Resource) {
+			kept := restore.Item{Saved: restore.Saved{Object: id, Manifest: undeleted(r.Kept[n])}}
+			tries = append(tries, remedy.Op{Verb: remedy.Restore, Object: id, Manifest: kept.Content(nil).Object})
+		}
+	}
+	for _, op := range tries {
 		unallocated(op.Manifest)
 		if err := try(ctx, &op); err != nil && !apierrors.IsAlreadyExists(err) && !full(err) {
 			return fmt.Errorf("%s would not be recreated: %w", op.Object, err)
@@ -136,18 +143,24 @@ func (w *Writer) Recreatable(ctx context.Context, r *Revival, try func(context.C
 
 // tries returns why the server would not take the changes that let objects go.
 func (r *Revival) tries(ctx context.Context, try func(context.Context, *remedy.Op) error) error {
+	var ops []remedy.Op
+	for i := range r.Changes {
+		if op := r.Changes[i].Op; i < r.Secured || op.Verb == remedy.Scale { // others need these
+			ops = append(ops, op)
+		}
+	}
 	for n, id := range r.Objects {
 		if stores(id.Resource) {
 			continue
 		}
-		ops := []remedy.Op{remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})}
+		ops = append(ops, remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
 		if steps := remedy.Unfinalize(r.Kept[n].GetFinalizers(), func(f string) bool { return !graph.IsCollectorFinalizer(f) }); len(steps) > 0 {
 			ops = append(ops, remedy.PatchOf(id, steps...))
 		}
-		for _, op := range ops {
-			if err := try(ctx, &op); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-				return fmt.Errorf("%s would not be let go: %w", id, err)
-			}
+	}
+	for _, op := range ops {
+		if err := try(ctx, &op); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("%s would not be changed: %w", op.Object, err)
 		}
 	}
 	return nil

@@ -327,10 +327,10 @@ func writesOf(op *render.StuckOperation, back bool) []string {
 
 func requestOf(op *render.StuckOperation, back bool) string {
 	verbs := map[remedy.Verb]string{
-		remedy.Delete: "delete", remedy.Patch: "patch", remedy.Scale: "update", remedy.Restart: "patch", remedy.Resume: "patch", remedy.Create: "create",
+		remedy.Delete: "delete", remedy.Patch: "patch", remedy.Scale: "patch", remedy.Restart: "patch", remedy.Resume: "patch", remedy.Create: "create",
 		remedy.Restore: "create", remedy.Finalize: "update", remedy.Taint: "update", remedy.Untaint: "update", remedy.Annotate: "patch",
 	}
-	verb, subresource := verbs[remedy.Verb(op.Verb)], map[remedy.Verb]string{remedy.Scale: "/scale", remedy.Finalize: "/finalize"}[remedy.Verb(op.Verb)]
+	verb, subresource := verbs[remedy.Verb(op.Verb)], map[remedy.Verb]string{remedy.Finalize: "/finalize"}[remedy.Verb(op.Verb)]
 	if back && verb == "create" {
 		verb = "delete"
 	}
