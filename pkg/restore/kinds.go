@@ -272,8 +272,9 @@ func (plan *Plan) Bindings(ids map[types.UID]types.UID) map[graph.Identity]strin
 		case of == volume && i.bound == nil:
 			ref := func(field string) string { return evidence.Nested(i.Manifest, "spec", "claimRef", field) }
 			id := evidence.Identity(evidence.Claims, ref("namespace"), ref("name"))
-			id.UID = types.UID(ref("uid"))
-			all[id] = i.Object.Name
+			if id.UID = types.UID(ref("uid")); id.UID != "" {
+				all[id] = i.Object.Name
+			}
 		}
 	}
 	return all
