@@ -135,7 +135,7 @@ func fromEnd(all []Remedy) {
 	}
 }
 
-// compareCauses puts the gravest first, then those that block most. Whether the garbage collector works at all, and whether
+// compareCauses puts the gravest first, then those that block most, of these what a program can deal with. Whether the garbage collector works at all, and whether
 // anything can be changed, comes before the rest, and the rejection of every change before what waits for a change.
 func compareCauses(a, b *Cause) int {
 	first := func(c *Cause) int {
@@ -147,7 +147,13 @@ func compareCauses(a, b *Cause) int {
 		}
 		return 2
 	}
-	order := cmp.Or(b.Verdict.Gravity()-a.Verdict.Gravity(), first(a)-first(b), b.Blocks-a.Blocks, cmp.Compare(a.ID, b.ID), a.Object.Compare(b.Object))
+	byHand := func(c *Cause) int {
+		if slices.ContainsFunc(c.Remedies, func(r Remedy) bool { return r.Operation != nil && !r.Partial && !r.Keeps && r.Risk != Dangerous }) {
+			return 0
+		}
+		return 1
+	}
+	order := cmp.Or(b.Verdict.Gravity()-a.Verdict.Gravity(), first(a)-first(b), b.Blocks-a.Blocks, byHand(a)-byHand(b), cmp.Compare(a.ID, b.ID), a.Object.Compare(b.Object))
 	if order == 0 && a != b {
 		return cmp.Compare(a.Summary.String(), b.Summary.String())
 	}

@@ -53,7 +53,7 @@ func TestChoice(t *testing.T) {
 	for _, c := range []struct{ name, cluster, want, says, never string }{
 		{
 			"two with the same rights, of which one runs", base + running("fan-a") + stopped("fan-b") + byManager, unknown,
-			"it is not certain which of these is its controller: Deployment/op/fan-a (running), Deployment/op/fan-b (not running)", "works, but has not",
+			"unclear which of these is its controller: Deployment/op/fan-a (running), Deployment/op/fan-b (not running)", "is running, but has not",
 		},
 		{
 			"the one that is called after the type does not run", base + stopped("widget-operator") + running("backup-agent") + byManager, unknown,
@@ -61,14 +61,14 @@ func TestChoice(t *testing.T) {
 		},
 		{
 			"the one that is called after the type runs", base + running("widget-operator") + stopped("backup-agent") + byManager, progressing,
-			"Deployment/op/widget-operator works", "",
+			"Deployment/op/widget-operator is running", "",
 		},
 		{
 			"the one that set it does not run", base + stopped("widget-operator") + running("backup-agent") + owned, unknown,
 			"its controller is probably Deployment/op/widget-operator (not running)", "",
 		},
 		{
-			"the one that set it runs", base + running("widget-operator") + stopped("widgets-controller") + owned, progressing, "Deployment/op/widget-operator works", "",
+			"the one that set it runs", base + running("widget-operator") + stopped("widgets-controller") + owned, progressing, "Deployment/op/widget-operator is running", "",
 		},
 		{
 			"one starts beside another that runs", base + running("fan-a") + named("fan-b", account+roles+deployment(1)+pod(starting)) + byManager, unknown, "fan-b (might not run)", "",
@@ -76,14 +76,14 @@ func TestChoice(t *testing.T) {
 		{"both run", base + running("fan-a") + running("fan-b") + byManager, unknown, "Deployment/op/fan-a (running), Deployment/op/fan-b (running)", ""},
 		{
 			"both run, and one fails for long", base + running("fan-a") + running("fan-b") + strings.ReplaceAll(status(3600, otherFails), `"manager":"widget-operator"`, `"manager":"manager"`),
-			"Widget/s/w: Stuck fin-alive-failing@w*1\n", "Deployment/op/fan-a or Deployment/op/fan-b works, but its cleanup has failed for 34m: ", "",
+			"Widget/s/w: Stuck fin-alive-failing@w*1\n", "Deployment/op/fan-a or Deployment/op/fan-b is running, but its cleanup has failed for 34m: ", "",
 		},
 		{
 			"neither runs", base + stopped("fan-a") + stopped("fan-b") + byManager, unknown,
-			"it is not certain that its controller is Deployment/op/fan-a (not running), Deployment/op/fan-b (not running): the finalizer was set by \"manager\"", "",
+			"its controller might be Deployment/op/fan-a (not running), Deployment/op/fan-b (not running): the finalizer was set by \"manager\"", "",
 		},
 		{
-			"neither runs, and who set it is not known", base + stopped("fan-a") + stopped("fan-b") + widget, unknown, "Deployment/op/fan-b (not running): it has the right to change the object", "",
+			"neither runs, and who set it is not known", base + stopped("fan-a") + stopped("fan-b") + widget, unknown, "Deployment/op/fan-b (not running): only its RBAC rights hint at it", "",
 		},
 		{
 			"one in the object's namespace does not run", base + running("fan-a") + strings.NewReplacer("/op/", "/s/", `"namespace":"op"`, `"namespace":"s"`).Replace(stopped("fan-b")) + byManager, unknown,
@@ -91,7 +91,7 @@ func TestChoice(t *testing.T) {
 		},
 		{
 			"one without rights for the object does not run", base + running("fan-a") + strings.NewReplacer("ClusterRoleBinding/", "RoleBinding/t/").Replace(stopped("fan-b")) + "Namespace/t\n" + byManager, unknown,
-			"it is not certain that its controller is Deployment/op/fan-a (running): the finalizer was set by \"manager\"", "",
+			"its controller might be Deployment/op/fan-a (running): the finalizer was set by \"manager\"", "",
 		},
 		{
 			"one that set it and lost its rights, beside a holder of rights", base + named("widget-operator", account+readOnly+deployment(1)+pod(ready)) + running("backup-agent") + owned, unknown, "RBAC does not allow it to change the object", "",
@@ -109,8 +109,8 @@ func TestChoiceByWordOfFinalizer(t *testing.T) {
 		`ClusterRoleBinding/maps {"roleRef":{"kind":"ClusterRole","name":"maps"},"subjects":[{"kind":"ServiceAccount","namespace":"op","name":"za-operator"},{"kind":"ServiceAccount","namespace":"op","name":"zb-operator"}]}` + "\n"
 	operators := alive + node + both + group("za", running("za-operator")) + group("zb", stopped("zb-operator"))
 	checkCause(t, parse(t, operators+"ConfigMap/s/w deleted=60 finalizers=corp.example/zb-cleanup\n"), "ConfigMap/s/w: Unknown fin-unknown@w*1\n",
-		"its controller is probably Deployment/op/zb-operator (not running), but it might be another one: Deployment/op/za-operator (running)", "works, but")
-	checkCause(t, parse(t, operators+"ConfigMap/s/w deleted=60 finalizers=corp.example/za-cleanup\n"), "ConfigMap/s/w: Progressing fin-working@w*1\n", "Deployment/op/za-operator works", "")
+		"its controller is probably Deployment/op/zb-operator (not running), but it might be another one: Deployment/op/za-operator (running)", "is running, but")
+	checkCause(t, parse(t, operators+"ConfigMap/s/w deleted=60 finalizers=corp.example/za-cleanup\n"), "ConfigMap/s/w: Progressing fin-working@w*1\n", "Deployment/op/za-operator is running", "")
 }
 
 // TestChoiceOfInstallations has a product that is installed twice, as the
@@ -129,7 +129,7 @@ finalizers:
 	for _, c := range []struct{ name, cluster, want, says, never string }{
 		{
 			"one with rights everywhere runs", base + running("widget-operator") + local + widget, "Widget/s/w: Unknown fin-unknown@w*1\n",
-			"its controller is probably Deployment/s/widget-operator (not running), but it might be another one: Deployment/op/widget-operator (running)", "works, but",
+			"its controller is probably Deployment/s/widget-operator (not running), but it might be another one: Deployment/op/widget-operator (running)", "is running, but",
 		},
 		{
 			"one with rights elsewhere runs", base + strings.ReplaceAll(running("widget-operator"), "ClusterRoleBinding/widget-operator", "RoleBinding/op/widget-operator") + local + widget,
@@ -150,7 +150,7 @@ func TestLife(t *testing.T) {
 	noAccount := base + roles + deployment(1) + pod(ready) + owned
 	operator := install + deployment(1) + pod(ready) + owned
 	for _, c := range []struct{ name, cluster, want, says, never string }{
-		{"its account is gone", noAccount, dead, "its account ServiceAccount/op/widget-operator does not exist, so the API server rejects its requests", "works, but"},
+		{"its account is gone", noAccount, dead, "its account ServiceAccount/op/widget-operator does not exist, so the API server rejects its requests", "is running, but"},
 		{"its account is gone, and its lease is fresh", noAccount + leaseOf(renewed), unknown, "it has renewed its lease, but its account ServiceAccount/op/widget-operator no longer exists", ""},
 		{
 			"its account was made again", base + strings.TrimSpace(account) + " made=60\n" + roles + deployment(1) + strings.Replace(pod(ready), `"metadata":{`, `"metadata":{"creationTimestamp":"2026-01-01T00:00:00Z",`, 1) + owned, unknown,
@@ -160,13 +160,13 @@ func TestLife(t *testing.T) {
 		{"whether its account is gone is not known", "unlisted serviceaccounts\n" + noAccount, progressing, "", ""},
 		{"its account is gone, and it uses another", strings.Replace(noAccount, `"name":"manager",`, `"name":"manager","args":["--kubeconfig=/etc/remote"],`, 1), progressing, "", ""},
 
-		{"its lease expired with a former pod", operator + heldBy("a1b2", former, stale), unknown, "a pod of it is ready, but its lease is not renewed", "works, but"},
+		{"its lease expired with a former pod", operator + heldBy("a1b2", former, stale), unknown, "a pod of it is ready, but its lease is not renewed", "is running, but"},
 		{"its lease expired with a former pod, and it has another", operator + heldBy("a1b2", former, stale) + leaseOf(renewed), progressing, "", ""},
 		{"a former pod has just had its lease", operator + heldBy("a1b2", former, renewed), progressing, "", ""},
 		{"a lease that is called after it is a stranger's", operator + heldBy("widget-operator-leader", "some-laptop_1234", renewed), unknown, "its lease is renewed by some-laptop_1234, which is no pod of it", "logs deployment"},
-		{"a lease of the domain is a stranger's", operator + heldBy("8f3c2.example.com", "some-laptop_1234", renewed), unknown, "kubectl -n op get leases.v1.coordination.k8s.io/8f3c2.example.com -o yaml", "works, but"},
-		{"a lease of the domain expired with a stranger", operator + heldBy("8f3c2.example.com", "some-laptop_1234", stale), unknown, "its lease is not renewed", "works, but"},
-		{"a lease of the domain is nobody's", operator + heldBy("8f3c2.example.com", "", stale), unknown, "it has no holder", "works, but"},
+		{"a lease of the domain is a stranger's", operator + heldBy("8f3c2.example.com", "some-laptop_1234", renewed), unknown, "kubectl -n op get lease/8f3c2.example.com -o yaml", "is running, but"},
+		{"a lease of the domain expired with a stranger", operator + heldBy("8f3c2.example.com", "some-laptop_1234", stale), unknown, "its lease is not renewed", "is running, but"},
+		{"a lease of the domain is nobody's", operator + heldBy("8f3c2.example.com", "", stale), unknown, "it has no holder", "is running, but"},
 		{"a lease of the domain is held by who does not say who it is", operator + heldBy("8f3c2.example.com", "3c7e1c1e-5e0a-4a4e-8a9f-1f2e3d4c5b6a", renewed), progressing, "", ""},
 		{"a lease of the domain is held by its node", strings.Replace(operator, `"phase":"Running"`, `"phase":"Running","hostIP":"10.0.0.7"`, 1) + heldBy("8f3c2.example.com", "10.0.0.7_1234", renewed), progressing, "", ""},
 		{"a lease of the domain is held by its node's host", strings.Replace(operator, `"nodeName":"n"`, `"nodeName":"n.example.net"`, 1) + "lease kube-node-lease/n.example.net 5\n" + heldBy("8f3c2.example.com", "n_1234", renewed), progressing, "", ""},
@@ -174,10 +174,10 @@ func TestLife(t *testing.T) {
 		{"scaled to 0, while a stranger leads", install + deployment(0) + owned + heldBy("widget-operator-leader", "some-laptop_1234", renewed), unknown, "its lease is renewed by some-laptop_1234", "scale deployment"},
 		{"scaled to 0, and its lease is a former pod's", install + deployment(0) + owned + heldBy("widget-operator-leader", former, stale), dead, "", ""},
 
-		{"it is being deleted, and its pod ends", install + deletedOperator() + deletedPod(ready) + owned, unknown, "it is being deleted: its pod widget-operator-x is being deleted, and is not replaced", "works, but"},
+		{"it is being deleted, and its pod ends", install + deletedOperator() + deletedPod(ready) + owned, unknown, "it is being deleted: its pod widget-operator-x is being deleted, and is not replaced", "is running, but"},
 		{"it is being deleted, and its pod has stopped", install + deletedOperator() + deletedPod(notReady) + owned, dead, "it is being deleted: its pod widget-operator-x is being deleted, and is not replaced", ""},
 		{"it is being deleted, and has no pods", install + deletedOperator() + owned, dead, "it is being deleted, and has no pods any more", ""},
-		{"it is being deleted, and its pod is not", install + deletedOperator() + pod(ready) + owned, unknown, "it is being deleted, while its pod widget-operator-x is ready", "works, but"},
+		{"it is being deleted, and its pod is not", install + deletedOperator() + pod(ready) + owned, unknown, "it is being deleted, while its pod widget-operator-x is ready", "is running, but"},
 		{"its pod is being deleted", install + deployment(1) + deletedPod(ready) + owned, unknown, "its pod widget-operator-x is being deleted", "no other comes"},
 		{"its pod is being deleted beside another", install + deployment(1) + deletedPod(ready) + strings.ReplaceAll(pod(ready), "widget-operator-x", "widget-operator-y") + owned, progressing, "", ""},
 		{"a pod without a workload is being deleted", base + account + roles + deletedPod(notReady) + owned, "Widget/s/w: Stuck fin-dead@widget-operator-x*1\n", "its pod widget-operator-x is being deleted, and is not replaced", "rollout"},

@@ -146,8 +146,8 @@ func TestTenants(t *testing.T) {
 		"RoleBinding/c/widgets " + `{"roleRef":{"kind":"Role","name":"widgets"},"subjects":[{"kind":"ServiceAccount","namespace":"b","name":"widget-operator"}]}` + "\n"
 	denied := strings.ReplaceAll(account+deployment(1)+pod(ready), "/op/", "/b/")
 	for _, c := range []struct{ name, cluster, want string }{
-		{"its own works, the last of many", many, "Progressing fin-working Deployment/s/widget-operator works"},
-		{"its own does not run", cluster + tenant("s", deployment(0)) + tenant("b", deployment(1), pod(ready)), "Stuck fin-dead the controller does not work"},
+		{"its own works, the last of many", many, "Progressing fin-working Deployment/s/widget-operator is running"},
+		{"its own does not run", cluster + tenant("s", deployment(0)) + tenant("b", deployment(1), pod(ready)), "Stuck fin-dead the controller is down"},
 		{"its own is gone, its rights are left", cluster + tenant("s") + tenant("b", deployment(1), pod(ready)), "Unknown fin-unknown have run as ServiceAccount/s/widget-operator, which has the right to change the object, but no workload runs as that; Deployment/b/widget-operator (running)"},
 		{"its own is gone, another does not run", cluster + tenant("s") + tenant("b", deployment(0)), "Unknown fin-unknown Deployment/b/widget-operator (not running)"},
 		{"its own is gone with all", cluster + tenant("b", deployment(1), pod(ready)), "Unknown fin-unknown Deployment/b/widget-operator (running)"},
@@ -157,7 +157,7 @@ func TestTenants(t *testing.T) {
 		{"its own is gone with all, another may only read", cluster + strings.ReplaceAll(tenant("b", deployment(1), pod(ready)), "update", "get"), "Unknown fin-unknown Deployment/b/widget-operator (running) has no right to such objects in s"},
 		{"its own is gone with all, another has lost its rights, a third has its own", cluster + denied + tenant("c", deployment(1), pod(ready)), "Unknown fin-unknown Deployment/c/widget-operator (running) has no right to such objects in s"},
 		{"the only one has no rights", cluster + denied, "Unknown fin-unknown Deployment/b/widget-operator (running) is called as its controller, but RBAC gives it no right"},
-		{"one serves several namespaces, and lacks a right in this", cluster + elsewhere + tenant("b", deployment(1), pod(ready)), "Stuck fin-rbac Deployment/b/widget-operator works"},
+		{"one serves several namespaces, and lacks a right in this", cluster + elsewhere + tenant("b", deployment(1), pod(ready)), "Stuck fin-rbac Deployment/b/widget-operator is running"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			report := parse(t, c.cluster).report(t)

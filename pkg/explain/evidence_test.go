@@ -48,7 +48,7 @@ ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects"
 		want              explain.Evidence
 	}{
 		{"an account that may impersonate", alive + node + widgetCRD + account + impersonates + deployment(1) + pod(ready) + owned, "fin-unknown",
-			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "is allowed to impersonate others, so its rights are not known"}},
+			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "is allowed to impersonate others, so its rights are unknown"}},
 		{"what could remove it", alive + node + account + everything + deployment(1) + pod(ready) + "ConfigMap/s/a deleted=60 finalizers=acme.org/x", "fin-absent",
 			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "ClusterRoleBinding/all gives it ClusterRole/all, which allows it to change the object"}},
 		{"an instance older than its definition", alive + "CustomResourceDefinition/widgets.example.com made=100\nWidget/s/w made=1000 deleted=60 finalizers=" + fin, "fin-absent",

@@ -66,19 +66,19 @@ var remedyCases = []struct{ name, cluster, id, want string }{
 	{"a dependent that another owner keeps, and that may not be changed", alive + policy + owner + deniedUpdate + `
 ConfigMap/s/live
 ConfigMap/s/b owners=ConfigMap/a!,ConfigMap/live`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector cannot remove its reference to ConfigMap/s/a (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries ever more rarely, up to 17 minutes apart
+		`ConfigMap/s/b: the garbage collector cannot remove its reference to ConfigMap/s/a (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries with back-off (up to 17m)
 ConfigMap/s/b metadata.ownerReferences[1]: ConfigMap/live, which exists, so the garbage collector keeps the dependent
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] REMOVE: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, because ConfigMap/live owns it as well, and its reference to the owner dangles until it can be changed
+[safe] REMOVE: switch the owner to background deletion: it is deleted at once; ConfigMap/s/b is kept, because ConfigMap/live owns it as well, and its reference to the owner dangles until it can be changed
 [safe] REMOVE: once a change of ConfigMap/s/b is no longer refused: remove its reference to the owner, as the garbage collector tries to do; ConfigMap/s/b is kept, because ConfigMap/live owns it as well
 `},
 	{"a dependent that may not be deleted", alive + policy + owner + deniedDelete + `
 ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector cannot delete it (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries ever more rarely, up to 17 minutes apart
+		`ConfigMap/s/b: the garbage collector cannot delete it (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries with back-off (up to 17m)
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] REMOVE: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
-[disruptive] PATCH: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[safe] REMOVE: switch the owner to background deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] PATCH: set blockOwnerDeletion: false on ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
 [disruptive] REMOVE: remove the reference to the owner, which then does not wait for ConfigMap/s/b
   loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
 [dangerous] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
@@ -87,11 +87,11 @@ a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding
 	{"a dependent that may neither be deleted nor changed, of an owner that may not be deleted again", alive + policy + owner + deniedDelete + deniedUpdate +
 		strings.Replace(deniedDelete, "/b ", "/a ", 1) + `
 ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector cannot delete it (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries ever more rarely, up to 17 minutes apart
+		`ConfigMap/s/b: the garbage collector cannot delete it (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries with back-off (up to 17m)
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] REMOVE: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
-[disruptive] PATCH: once a change of ConfigMap/s/b is no longer refused: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[safe] REMOVE: switch the owner to background deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] PATCH: once a change of ConfigMap/s/b is no longer refused: set blockOwnerDeletion: false on ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
 [disruptive] REMOVE: once a change of ConfigMap/s/b is no longer refused: remove the reference to the owner, which then does not wait for ConfigMap/s/b
   loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
 [dangerous] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
@@ -101,12 +101,12 @@ a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding
 Pod/s/a deleted=60 grace=600 finalizers=foregroundDeletion {"spec":{"nodeName":"n"}}
 ConfigMap/s/b owners=Pod/a!
 ConfigMap/s/c owners=Pod/a!`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector cannot delete it (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries ever more rarely, up to 17 minutes apart
+		`ConfigMap/s/b: the garbage collector cannot delete it (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no), and retries with back-off (up to 17m)
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ConfigMap/s/c metadata.deletionTimestamp: not set
-[safe] REMOVE: take the owner out of foreground deletion: it is deleted once its kubelet has stopped it; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
-[disruptive] PATCH: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[safe] REMOVE: switch the owner to background deletion: it is deleted once its kubelet has stopped it; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] PATCH: set blockOwnerDeletion: false on ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
 [disruptive] REMOVE: remove the reference to the owner, which then does not wait for ConfigMap/s/b
   loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
 [dangerous] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
@@ -117,19 +117,19 @@ ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "fin-abs
 		`ConfigMap/s/b: no controller in the cluster removes the finalizer example.com/x
 searched: SEARCHED
 ConfigMap/s/b metadata.finalizers[0]: example.com/x
-ConfigMap/s/b metadata.managedFields: no entry, so it is not known who set its finalizers and who has written to it
+ConfigMap/s/b metadata.managedFields: no entry: unclear who set its finalizers and who has written to it
 [safe] reinstall the controller of example.com/x: it cleans up and removes the finalizer
-[disruptive] REMOVE: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[disruptive] REMOVE: ConfigMap/s/a alone: switch the owner to background deletion: it is deleted at once; ConfigMap/s/b is terminating until its own blocker is cleared
 [dangerous] REMOVE: remove this finalizer alone, once you have done its cleanup yourself
-  loses: the resources that its controller would have cleaned up, possibly outside the cluster
+  loses: whatever its controller would have cleaned up, e.g. cloud resources
 `},
 	{"a dependent that is being deleted, and that may not be changed", alive + policy + owner + deniedUpdate + `
 ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "adm-vap-deny",
 		`ValidatingAdmissionPolicy/p: the policy rejects updates of ConfigMap/s/b ("no")
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
-[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy requires: change the object so that it complies, and the write is allowed
-[disruptive] REMOVE: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[safe] get validatingadmissionpolicy/p -o yaml: check what the policy requires, then change the object so that it complies
+[disruptive] REMOVE: ConfigMap/s/a alone: switch the owner to background deletion: it is deleted at once; ConfigMap/s/b is terminating until its own blocker is cleared
 `},
 	{"an owner with a finalizer of its own, and a reference that cannot be resolved", alive + `
 ConfigMap/s/a deleted=60 finalizers=example.com/y,foregroundDeletion
@@ -138,7 +138,7 @@ ConfigMap/s/b owners=ConfigMap/a!,Other/o,ConfigMap/live`, "gc-fg-owner-unresolv
 		`ConfigMap/s/b: ConfigMap/s/b also references other.example.com/v1 Other, which the server does not serve; the garbage collector cannot resolve that owner, and ignores the dependent
 ConfigMap/s/b metadata.ownerReferences[1]: other.example.com/v1 Other/o (Unresolvable)
 ConfigMap/s/a metadata.finalizers: foregroundDeletion
-[safe] REMOVE: take the owner out of foreground deletion: it is deleted once its other finalizers are removed; the dependent is kept
+[safe] REMOVE: switch the owner to background deletion: it is deleted once its other finalizers are removed; the dependent is kept
 [disruptive] REMOVE: remove the reference that cannot be resolved; at its next attempt, up to 17 minutes later, the garbage collector also removes the one to the owner, and keeps the dependent because ConfigMap/live owns it
 [dangerous] DELETE b: delete the dependent, which the owner waits for
   loses: the dependent, which the garbage collector ignores and which ConfigMap/live also owns
@@ -146,7 +146,7 @@ ConfigMap/s/a metadata.finalizers: foregroundDeletion
 	{"one dependent that may not be released", alive + policy + deniedUpdate + `
 ConfigMap/s/a deleted=60 finalizers=orphan
 ConfigMap/s/b owners=ConfigMap/a`, "gc-orphan-pending",
-		`ConfigMap/s/a: 1 dependent still references it, but the references cannot be removed: to delete it in another way now would delete the dependents that have no other owner (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no)
+		`ConfigMap/s/a: 1 dependent still references it, and the references cannot be removed; a delete in another way would now delete the dependents that have no other owner (ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no)
 ConfigMap/s/a metadata.finalizers: orphan
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 [safe] REMOVE: remove the reference now, once nothing rejects that any more; the garbage collector retries within 17 minutes
@@ -161,9 +161,9 @@ ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : is being deleted, so nothing can be created in it
 [disruptive] DELETE w: delete the left-over configuration (a backup is saved)
-  loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
+  loses: writes bypass the webhooks from now on, in any namespace: pending deletions resume
 [dangerous] PATCH: exempt the namespace s from the webhook
-  loses: nothing is checked by the webhook any more in that namespace: whatever controllers wait to do there passes, deletions included
+  loses: writes bypass the webhook in that namespace: pending deletions resume there
 `},
 	{"a webhook whose namespace does not exist", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling, "adm-webhook-dead",
 		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable: Service/x/hook does not exist, so every write that it covers is rejected (failurePolicy: Fail)
@@ -173,9 +173,9 @@ ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : does not exist
 [disruptive] DELETE w: delete the left-over configuration (a backup is saved)
-  loses: nothing is checked by the webhooks any more, in any namespace: whatever controllers wait to do passes, deletions included
+  loses: writes bypass the webhooks from now on, in any namespace: pending deletions resume
 [dangerous] PATCH: exempt the namespace s from the webhook
-  loses: nothing is checked by the webhook any more in that namespace: whatever controllers wait to do there passes, deletions included
+  loses: writes bypass the webhook in that namespace: pending deletions resume there
 `},
 	{"an API whose namespace is being deleted, and waits for it", alive + `
 APIService/v1.m.example.com {"spec":{"service":{"name":"svc","namespace":"s"}},"status":{"conditions":[{"type":"Available","status":"False","reason":"MissingEndpoints","message":"none"}]}}
@@ -203,7 +203,7 @@ Pod/s/q spec.volumes: persistentVolumeClaim c
 Pod/s/q status.phase:
 Pod/s/q metadata.deletionTimestamp: not set
 Node/dead status.conditions[Ready]: Unknown (NodeStatusUnknown)
-[dangerous] DELETE q: delete the pod, after which 1 other pod still blocks the claim; the pod is kept until node dead, which does not report, recovers, is deleted, or is marked out-of-service
+[dangerous] DELETE q: delete the pod, after which 1 other pod still blocks the claim; the pod is kept until node dead, which is NotReady, recovers, is deleted, or is marked out-of-service
   loses: the data of the claim, unless its volume is retained; Pod/s/q, which is not being deleted
 `},
 	{"a claim with a finalizer of another's, of a pod whose node does not exist", alive + `
@@ -220,10 +220,10 @@ Node/gone : does not exist
 	{"a node without conditions", alive + `
 Node/dead
 Pod/s/p deleted=60 grace=10 {"spec":{"nodeName":"dead"}}`, "pod-node-notready",
-		`Node/dead: the node is not ready, and it is not known whether its kubelet reports
+		`Node/dead: the node is NotReady; unclear whether its kubelet reports
 Node/dead status.conditions[Ready]: not set
 Lease/kube-node-lease/dead : does not exist
-[safe] describe node dead: see the node's state: repair the machine or its kubelet; its pods then end
+[safe] describe node dead: repair the machine or its kubelet; its pods then end
 [dangerous] taint nodes dead node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: only if the machine is proven to be off: mark the node out-of-service, so that its pods, live ones included, are deleted and their volumes detached; remove the taint afterwards
   loses: two pods might write the same data if the machine still runs
 `},
@@ -235,7 +235,7 @@ answer DELETE ConfigMap/s/a 422 : ValidatingAdmissionPolicy 'p' with binding 'x'
 		`ConfigMap/s/a: a DELETE of it would be refused, by ValidatingAdmissionPolicy/p [adm-vap-deny] ("no")
 a dry-run DELETE of ConfigMap/s/a : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
-[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy requires: change the object so that it complies, and the write is allowed; then send the DELETE again
+[safe] get validatingadmissionpolicy/p -o yaml: check what the policy requires, then change the object so that it complies; then send the DELETE again
 `},
 	{"dependents outside the namespace that could be read", alive + `
 unlisted configmaps s

@@ -99,8 +99,7 @@ func (r *Remedy) Reads(other *Remedy) bool {
 }
 
 // Ways returns the remedies of a cause, those that read the same together: each of these is for another object. What they do is
-// one way out. Their order is that of the remedies, with what only keeps data last: it is gone when that is kept, and the numbers
-// of the others stay.
+// one way out. Their order is that of the remedies.
 func (c *Cause) Ways() [][]*Remedy {
 	var ways [][]*Remedy
 	for i := range c.Remedies {
@@ -111,15 +110,7 @@ func (c *Cause) Ways() [][]*Remedy {
 		}
 		ways[at] = append(ways[at], r)
 	}
-	slices.SortStableFunc(ways, func(a, b []*Remedy) int { return keepsLast(a[0]) - keepsLast(b[0]) })
 	return ways
-}
-
-func keepsLast(r *Remedy) int {
-	if r.Keeps {
-		return 1
-	}
-	return 0
 }
 
 // Controller is what should act.

@@ -46,7 +46,7 @@ func (l *Look) Command(p Programs) string {
 	case len(l.Args) > 0:
 		command += " " + shell.Command(l.Args)
 	case l.Of.Name != "":
-		command += " " + shell.Target(l.Of)
+		command += " " + Ref(l.Of)
 	}
 	command += l.Flags
 	if l.Save {

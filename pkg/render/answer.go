@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -282,16 +284,15 @@ func destroyedWith(l *remedy.Loss) string {
 	return fmt.Sprintf("%s on %s is destroyed with its claim", cmp.Or(l.Size, "all"), objectName(l.Object))
 }
 
-// step writes a way out, with the command that carries it out: that of this program where there is one, and no patch beside it.
+// step writes a way out, with the command that carries it out: that of this program where there is one. Patches are for -o wide.
 func (a *StuckAnswer) step(word string, r *explain.Remedy, number, offer string) {
-	a.part(word, bold, number+worded(r.Effect)+a.cost(r))
+	a.part(word, bold, number+a.costed(r))
+	if !raw(r) && (offer == "" || strings.HasPrefix(word, "Next")) {
+		a.command(r.Command, margin+2)
+	}
 	switch {
 	case offer == "":
-		a.command(r.Command, margin+2)
 	case strings.HasPrefix(word, "Next"):
-		if !strings.Contains(r.Command, "'{") && !strings.Contains(r.Command, "'[") {
-			a.command(r.Command, margin+2)
-		}
 		lines := breakCommand(printable(offer), a.Style.Width-margin)
 		fmt.Fprintln(a.out, a.Style.paint("Do it", bold)+"    "+strings.Join(lines, "\n"+strings.Repeat(" ", margin)))
 	default:
@@ -309,13 +310,18 @@ func (a *StuckAnswer) command(text string, indent int) {
 	}
 }
 
+// costed says what a way out does, and what it costs.
+func (a *StuckAnswer) costed(r *explain.Remedy) string {
+	return strings.Replace(worded(r.Effect)+a.cost(r), ") (", "; ", 1)
+}
+
 // cost says what a way out costs, empty for nothing.
 func (a *StuckAnswer) cost(r *explain.Remedy) string {
 	var parts []string
 	switch {
 	case r.Risk == explain.Disruptive && len(r.Loss) == 0:
 		parts = append(parts, "service impact")
-	case r.Risk == explain.Dangerous && !slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Destroys() }):
+	case r.Risk == explain.Dangerous && !slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Destroys() || l.What.Has(write.Protects) }):
 		parts = append(parts, "DANGEROUS")
 	}
 	for i := range r.Loss {
@@ -332,6 +338,8 @@ func lossText(l *remedy.Loss) string {
 	switch {
 	case l.Destroys():
 		return fmt.Sprintf("DATA LOSS: %s on %s", cmp.Or(l.Size, "all"), objectName(l.Object))
+	case l.What.Has(write.Protects):
+		return "DATA LOSS: " + worded(l.What)
 	case l.Kind == remedy.LosesData:
 		return "might lose " + worded(l.What)
 	case l.Kind == remedy.CorruptsData:
@@ -416,12 +424,27 @@ func StuckNames(w io.Writer, report *explain.Report) error {
 
 // worded returns a text with objects named as users of kubectl do.
 func worded(t say.Text) string {
-	return t.With(func(arg any) any {
+	return renamed(t.With(func(arg any) any {
 		if id, is := arg.(graph.Identity); is {
 			return objectName(id)
 		}
 		return arg
-	})
+	}))
+}
+
+// kindPath is how documents name an object in a text: Kind/NAMESPACE/NAME, or Kind/NAME.
+var kindPath = regexp.MustCompile(`\b((?:API|CSI|IP)?[A-Z][a-z][A-Za-z]*)/(?:([a-z0-9][-a-z0-9]*)/)?([a-z0-9][-.:a-z0-9]*[a-z0-9]|[a-z0-9])`)
+
+// renamed returns a text in which objects are named as users of kubectl name them. What is quoted stays as it is.
+func renamed(text string) string {
+	parts := strings.Split(text, `"`)
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = kindPath.ReplaceAllStringFunc(parts[i], func(found string) string {
+			of := kindPath.FindStringSubmatch(found)
+			return objectName(graph.Identity{Resource: graph.Resource{Kind: of[1]}, Namespace: of[2], Name: of[3]})
+		})
+	}
+	return strings.Join(parts, `"`)
 }
 
 // objectName names an object as users of kubectl do.

@@ -89,13 +89,7 @@ func (s *screens) add(c *explain.Cause, lines []string, next int) bool {
 	if decides.IsZero() {
 		decides = c.Summary
 	}
-	text := decides.With(func(arg any) any {
-		if id, is := arg.(graph.Identity); is {
-			return strings.TrimSuffix(strings.ToLower(id.Resource.Kind)+"/"+id.Name+" -n "+id.Namespace, " -n ")
-		}
-		return arg
-	})
-	shown := strings.Contains(one, strings.Join(strings.Fields(strings.TrimLeft(text, "; ")), ""))
+	shown := strings.Contains(one, strings.Join(strings.Fields(strings.TrimLeft(render.Worded(decides), "; ")), ""))
 	s.answers, s.rows, s.next = s.answers+1, max(s.rows, len(lines)), max(s.next, next+1)
 	if shown {
 		s.decided++

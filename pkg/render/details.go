@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 )
 
 // maxLinks is the number of links of a chain that are shown; of longer ones the
@@ -20,7 +21,7 @@ const maxLinks = 12
 // facts writes what a cause rests on, and the controller that should act.
 func (a *StuckAnswer) facts(c *explain.Cause) {
 	a.evidence("Evidence", c.Evidence)
-	if c.Controller == nil {
+	if c.Controller == nil || c.Kind == finding.FinManual { // a user has no state
 		return
 	}
 	label, text := controllerState(c.Controller)
@@ -40,18 +41,18 @@ func (a *StuckAnswer) evidence(word string, all []explain.Evidence) {
 		case e.Path != "":
 			what += " " + e.Path
 		}
-		a.part(word, bold, what+": "+e.Value)
+		a.part(word, bold, renamed(what+": "+e.Value))
 		word = ""
 	}
 }
 
 // liveness says whether a controller works.
 var liveness = map[string]string{
-	controllers.Alive: "works", controllers.Dead: "does not run", controllers.Absent: "not found", controllers.Denied: "not allowed to change the object",
-	controllers.Unsure: "not known whether it works",
+	controllers.Alive: "running", controllers.Dead: "down", controllers.Absent: "not found", controllers.Denied: "not allowed to change the object",
+	controllers.Unsure: "unclear whether it is running",
 }
 
-// controllerState names a controller, and says whether it works: "controller", "deployment/x (works)", or for one that is known only by its
+// controllerState names a controller, and says whether it works: "controller", "deployment/x (running)", or for one that is known only by its
 // finalizer "controller of FINALIZER", "not found".
 func controllerState(c *explain.Controller) (label, text string) {
 	state := cmp.Or(liveness[c.Liveness], c.Liveness)

@@ -109,7 +109,7 @@ func (a *StuckAnswer) steps(shown []*explain.Cause, report *explain.Report) {
 	}
 	for _, c := range shown {
 		offer, ways := a.offer(c, report), c.Ways()
-		offered := slices.IndexFunc(ways, doable)
+		offered := offeredOf(c)
 		if next := nextOf(c); next != nil && word == "Next" && (offer == "" || !slices.Contains(ways[offered], next)) {
 			a.step(labelled(c), next, "", "")
 			word = "Or"
@@ -134,7 +134,7 @@ func (a *StuckAnswer) row(c *explain.Cause, report *explain.Report, roomy, way b
 	}
 	a.Style.flow(a.out, text, 0, "   ")
 	if next := nextOf(c); next != nil && way {
-		fmt.Fprintln(a.out, a.Style.cut("   "+printable(worded(next.Effect)+a.cost(next))))
+		fmt.Fprintln(a.out, a.Style.cut("   "+printable(a.costed(next))))
 	}
 }
 

@@ -131,7 +131,7 @@ func TestStuckPicture(t *testing.T) {
 	n := p.Nodes[1]
 	for label, want := range map[string]string{
 		"cause (Stuck): fin-absent": "no controller removes it", "evidence": "ConfigMap/shop/invoice metadata.finalizers[0]: x\nsearched: leases",
-		"controller": "deployment/x (does not run)", "DATA LOSS": "5Gi on persistentvolume/disk is destroyed with its claim", "what to do (dangerous)": "remove it\nmight leak: a bill; DATA LOSS: 5Gi on persistentvolume/disk",
+		"controller": "deployment/x (down)", "DATA LOSS": "5Gi on persistentvolume/disk is destroyed with its claim", "what to do (dangerous)": "remove it\nmight leak: a bill; DATA LOSS: 5Gi on persistentvolume/disk",
 		"command": "kubectl patch", "undo": "kubectl undo", "blocks": "2 deletions", "until": "2026-01-02T03:04:05Z",
 	} {
 		if got := detail(n, label); got != want {

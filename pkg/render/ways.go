@@ -5,6 +5,7 @@ package render
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
@@ -32,7 +33,7 @@ func (a *StuckAnswer) number(c *explain.Cause, report *explain.Report) string {
 // unstick does it.
 func (a *StuckAnswer) ways(c *explain.Cause, report *explain.Report) {
 	ways, prefix := c.Ways(), a.number(c, report)
-	offered, offer := slices.IndexFunc(ways, doable), a.offer(c, report)
+	offered, offer := offeredOf(c), a.offer(c, report)
 	next := slices.IndexFunc(ways, func(way []*explain.Remedy) bool { return slices.Contains(way, nextOf(c)) })
 	show := func(word string, i int) {
 		number, command := "", ""
@@ -44,11 +45,11 @@ func (a *StuckAnswer) ways(c *explain.Cause, report *explain.Report) {
 		}
 		switch {
 		case a.Wide:
-			a.way(word, ways[i], number)
+			a.way(word, ways[i], number, a.unstick(c, report, i))
 		case i == next || command != "":
 			a.step(word, ways[i][0], number, command)
 		default:
-			a.part(word, bold, number+worded(ways[i][0].Effect)+a.cost(ways[i][0]))
+			a.part(word, bold, number+a.costed(ways[i][0]))
 		}
 	}
 	word := "Ways out"
@@ -79,9 +80,13 @@ func (a *StuckAnswer) ways(c *explain.Cause, report *explain.Report) {
 	}
 }
 
-// way writes a way out, with all its commands and what takes them back.
-func (a *StuckAnswer) way(word string, way []*explain.Remedy, number string) {
-	a.part(word, bold, number+worded(way[0].Effect)+a.cost(way[0]))
+// way writes a way out, with all its commands and what takes them back, in the place of raw patches with that of this program.
+func (a *StuckAnswer) way(word string, way []*explain.Remedy, number, unstick string) {
+	a.part(word, bold, number+a.costed(way[0]))
+	if unstick != "" && slices.ContainsFunc(way, raw) {
+		a.command(unstick, margin+2)
+		return
+	}
 	for _, r := range way {
 		a.command(r.Command, margin+2)
 		if r.Undo != "" {
@@ -90,16 +95,37 @@ func (a *StuckAnswer) way(word string, way []*explain.Remedy, number string) {
 	}
 }
 
-// offer returns the command that carries out the first way out of a cause that a program can, and that is not dangerous, empty for none.
+// offer returns the command that carries out the way out of a cause that is offered, empty for none.
 func (a *StuckAnswer) offer(c *explain.Cause, report *explain.Report) string {
+	return a.unstick(c, report, offeredOf(c))
+}
+
+// unstick returns the command that carries out a way out, empty for one that a program cannot, and for none.
+func (a *StuckAnswer) unstick(c *explain.Cause, report *explain.Report, i int) string {
 	ways := c.Ways()
-	i := slices.IndexFunc(ways, doable)
-	if i < 0 || c.Verdict != explain.Stuck || a.Plugin == "" {
+	if i < 0 || c.Verdict != explain.Stuck || a.Plugin == "" || !unstick.Possible(ways[i][0]) {
 		return ""
 	}
-	name := unstick.Names(report)[slices.Index(report.Causes, c)]
-	name.Way = unstick.WayName(ways[i])
-	return fmt.Sprintf("%s unstick%s --cause=%s", a.Plugin, a.Of, name)
+	name, allow := unstick.Names(report)[slices.Index(report.Causes, c)], ""
+	if name.Way = unstick.WayName(ways[i]); ways[i][0].Risk == explain.Dangerous {
+		allow = " --allow=dangerous"
+	}
+	return fmt.Sprintf("%s unstick%s%s --cause=%s", a.Plugin, a.Of, allow, name)
+}
+
+// offeredOf returns the index of the way out that is offered: the first that a program can, and that is not dangerous, or else the one that
+// keeps data before the others, -1 for none.
+func offeredOf(c *explain.Cause) int {
+	ways := c.Ways()
+	if i := slices.IndexFunc(ways, doable); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(ways, func(way []*explain.Remedy) bool { return way[0].Keeps && way[0] == nextOf(c) })
+}
+
+// raw reports whether the command of a way out is more than a person wants to read.
+func raw(r *explain.Remedy) bool {
+	return strings.Contains(r.Command, "'{") || strings.Contains(r.Command, "'[")
 }
 
 // doable reports whether a program can carry out a way out, and nothing dangerous comes of it.

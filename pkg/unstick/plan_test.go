@@ -57,7 +57,7 @@ func TestChoose(t *testing.T) {
 		"only a part of it":        {remedies: []explain.Remedy{way(explain.Safe, "a", partial)}, allow: explain.Dangerous, want: "Person"},
 		"progress":                 {remedies: []explain.Remedy{way(explain.Safe, "a")}, verdict: explain.Progressing, allow: explain.Dangerous, want: "NotStuck"},
 		"not certain":              {remedies: []explain.Remedy{way(explain.Safe, "a")}, verdict: explain.Unknown, allow: explain.Dangerous, want: "NotStuck"},
-		"data is kept first":       {remedies: []explain.Remedy{way(explain.Safe, "v", keeps), way(explain.Dangerous, "c", kept)}, allow: explain.Disruptive, want: "1: v disruptive, then do c"},
+		"data is kept first":       {remedies: []explain.Remedy{way(explain.Safe, "v", keeps), way(explain.Dangerous, "c", kept)}, allow: explain.Disruptive, want: "2: v disruptive, then do c"},
 		"nothing is kept for safe": {remedies: []explain.Remedy{way(explain.Safe, "v", keeps), way(explain.Dangerous, "c", kept)}, allow: explain.Safe, want: "NotAllowed needs disruptive"},
 		"nothing can keep it":      {remedies: []explain.Remedy{way(explain.Dangerous, "c", kept)}, allow: explain.Disruptive, want: "NotAllowed needs dangerous"},
 		"a namespace with content": {remedies: []explain.Remedy{way(explain.Dangerous, "", finalizes)}, content: true, allow: explain.Dangerous, want: "HasContent"},

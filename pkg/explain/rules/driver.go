@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -57,8 +58,21 @@ func Judge(r *evidence.Reader, c *finding.Cause, n graph.Node, failure string, l
 	case failure == "" && lease == evidence.LeaseFresh && age <= DriverDelay:
 		c.Verdict, c.Until = finding.Progressing, asked.Add(DriverDelay)
 	default:
-		c.Verdict = finding.Unknown
+		c.Verdict, c.Summary = finding.Unknown, c.Summary.Then(unclear(failure, lease))
 	}
+}
+
+// unclear says why it is not known whether a driver will act.
+func unclear(failure string, lease evidence.LeaseState) say.Text {
+	switch {
+	case failure != "":
+		return say.Of(Retries)
+	case lease == evidence.LeaseFresh:
+		return say.Of(RunsSilent)
+	case lease == evidence.LeaseMissing:
+		return say.Of(NoLease)
+	}
+	return say.Of(LeaseOpen)
 }
 
 // Lasting returns what an event says that tells of the same failure again and again; empty for none. One that came once

@@ -6,9 +6,13 @@ import "github.com/kubectl-gc/kubectl-gc/internal/say"
 
 // Drivers of storage and of load balancers, which are known by their leases.
 const (
-	DriverDown say.Word = "; the controller does not run"
+	DriverDown say.Word = "; the controller is down"
 	Saying     say.Word = ": %s"
-	HolderGone say.Word = "does not exist; it is not known whether a driver without a lease runs"
+	Retries    say.Word = "; it might succeed when it tries again"
+	RunsSilent say.Word = "; it is running, and reports no failure"
+	NoLease    say.Word = "; unclear whether it is running: it has no lease here, and might run outside the cluster"
+	LeaseOpen  say.Word = "; unclear whether it is running: its lease does not tell"
+	HolderGone say.Word = "does not exist; unclear whether a driver runs without a lease"
 )
 
 // The words of all rules.
@@ -37,19 +41,19 @@ const (
 // What is said of kube-controller-manager where it has not acted.
 const (
 	LeaseIs           say.Word = "lease: %s"
-	ManagerDead       say.Word = "no garbage collector works: kube-controller-manager neither renews its lease nor acts"
-	ManagerUnproven   say.Word = "kube-controller-manager does not renew its lease; it is not known whether it works without one, because %s"
+	ManagerDead       say.Word = "kube-controller-manager is down"
+	ManagerUnproven   say.Word = "kube-controller-manager does not renew its lease; unclear whether it works without one: %s"
 	ManagerLate       say.Word = "kube-controller-manager has not acted for a while: one of its controllers might be disabled, might have missed the object, or might be backing off after an error, for up to 17 minutes"
 	ManagerLateUnread say.Word = "kube-controller-manager has not acted for a while, and its lease could not be read"
-	FindManager       say.Word = "see kube-controller-manager, if it runs as a pod: find out there, or on the machines of the control plane, why it does not run, and start it"
-	FindHolder        say.Word = "see who held the lease last: find out there why kube-controller-manager does not run, and start it"
+	FindManager       say.Word = "check why kube-controller-manager is down, in its pod or on the control plane machines, then start it"
+	FindHolder        say.Word = "check who held the lease last, and there why kube-controller-manager is down, then start it"
 	CollectThere      say.Word = "do the garbage collector's work there once; the command shows what it will do, and asks first"
 )
 
 // Why nothing shows that a controller manager that renews no lease does not act.
 const (
 	WaitedShortly     say.Word = "this object has not waited for it for long"
-	WorkUnaccepted    say.Word = "it is not known that the API server accepts its writes"
-	ContentUnaccepted say.Word = "it is not known that the API server accepts the deletion of the contents"
+	WorkUnaccepted    say.Word = "unclear whether the API server accepts its writes"
+	ContentUnaccepted say.Word = "unclear whether the API server accepts the deletion of the contents"
 	ChangedMeanwhile  say.Word = "%s has just changed"
 )

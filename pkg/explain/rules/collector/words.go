@@ -7,8 +7,8 @@ import "github.com/kubectl-gc/kubectl-gc/internal/say"
 // Dependents, and owners in foreground deletion that wait for them.
 const (
 	Keeps            say.Word = "%s, which exists, so the garbage collector keeps the dependent"
-	OutOfForeground  say.Word = "take the owner out of foreground deletion: %s; %s"
-	NotWaitFor       say.Word = "make the owner not wait for %s; %s"
+	OutOfForeground  say.Word = "switch the owner to background deletion: %s; %s"
+	NotWaitFor       say.Word = "set blockOwnerDeletion: false on %s; %s"
 	DropToOwner      say.Word = "remove the reference to the owner, which then does not wait for %s"
 	DropAsCollector  say.Word = "remove its reference to the owner, as the garbage collector tries to do; %s"
 	LeftWithoutOwner say.Word = "%s, which has no owner then, so the garbage collector does not delete it"
@@ -27,11 +27,11 @@ const (
 // What becomes of the dependent then.
 const (
 	CollectedThen   say.Word = "the garbage collector then deletes %s"
-	DeletedItself   say.Word = "%s is already being deleted, and is gone once its own blocker is"
+	DeletedItself   say.Word = "%s is terminating until its own blocker is cleared"
 	KeptByOther     say.Word = "%s is kept, because %s owns it as well"
 	UntilChangeable say.Word = ", and its reference to the owner dangles until it can be changed"
 	KeptByRefusal   say.Word = "%s is kept, with a dangling reference, until its deletion is no longer refused"
-	DependsOnOwners say.Word = "the outcome of %s depends on its other owners"
+	DependsOnOwners say.Word = "whether %s is kept depends on its other owners"
 )
 
 // What begins a way out that works only if something is not refused.
@@ -49,15 +49,15 @@ const (
 	RemoveForeground   say.Word = "the garbage collector has to remove the finalizer foregroundDeletion"
 	CannotRemoveIt     say.Word = "the garbage collector cannot remove the finalizer foregroundDeletion"
 	TypeUnlisted       say.Word = "the garbage collector cannot list objects of its type"
-	SeesNot            say.Word = "the garbage collector cannot list objects of its type, so it does not see that it has to act"
-	Blindly            say.Word = "take it out of foreground deletion, in the version in which it can be read: %s; once the garbage collector can list its type again, it deletes the dependents that have no other owner"
+	SeesNot            say.Word = "the garbage collector cannot list objects of its type, so it does not see the deletion"
+	Blindly            say.Word = "switch it to background deletion, in the version in which it can be read: %s; once the garbage collector can list its type again, it deletes the dependents that have no other owner"
 	ReadableIn         say.Word = "%s, in which it can be read"
 	BlindAfterRestart  say.Word = "%s: after a restart, the garbage collector of this server does nothing until it has listed all types, and the list of one fails"
 	UnlistedBlockers   say.Word = "might wait for blocking dependents that could not be listed"
 	NoneFound          say.Word = "no blocking dependent was found, but %s"
 	Cannot             say.Word = "the garbage collector cannot %s"
 	Might              say.Word = "the garbage collector might not be able to %s"
-	RetriesRarely      say.Word = ", and retries ever more rarely, up to 17 minutes apart"
+	RetriesRarely      say.Word = ", and retries with back-off (up to 17m)"
 	YouCannot          say.Word = ": you cannot"
 	ReleaseIts         say.Word = "remove the reference of its dependent %s"
 	ReleaseFrom        say.Word = "remove its reference to %s"
@@ -70,7 +70,7 @@ const (
 	BlocksItself   say.Word = "it is in foreground deletion and blocks itself"
 	CycleOf        say.Word = "%d objects in foreground deletion block each other"
 	MoreReferences say.Word = "and %d more references"
-	BreakCycle     say.Word = "take this object out of foreground deletion, which breaks the cycle: this object is deleted, and the rest of the cycle after it"
+	BreakCycle     say.Word = "switch this object to background deletion, which breaks the cycle: it is deleted, and the rest of the cycle after it"
 )
 
 // Dependents that were created after the deletion of their owner.
@@ -97,8 +97,8 @@ const (
 	OrphanFinalizer  say.Word = "its finalizer orphan cannot be removed"
 	OneReferences    say.Word = "1 dependent still references it"
 	SomeReference    say.Word = "%s still reference it"
-	ReferencesKept   say.Word = "%s; it is not known why the references are not removed"
-	OrphaningDenied  say.Word = "%s, but the references cannot be removed: to delete it in another way now would delete the dependents that have no other owner"
+	ReferencesKept   say.Word = "%s; unclear why the references are not removed"
+	OrphaningDenied  say.Word = "%s, and the references cannot be removed; a delete in another way would now delete the dependents that have no other owner"
 	RemoveNow        say.Word = "remove the reference now, once nothing rejects that any more; the garbage collector retries within 17 minutes"
 	UpdateOf         say.Word = "update %s"
 )
@@ -111,10 +111,10 @@ const (
 	AlsoReferences    say.Word = "%s also references"
 	References        say.Word = "%s references its owner as"
 	Ignores           say.Word = "; the garbage collector cannot resolve that owner, and ignores the dependent"
-	OwnerUnread       say.Word = "its owner %s could not be looked up, so it is not known whether it is deleted"
-	CrossesNamespaces say.Word = "its reference to %s crosses namespaces, which is invalid: it gives no ownership, but still blocks the owner"
+	OwnerUnread       say.Word = "its owner %s could not be looked up: unclear whether it exists"
+	CrossesNamespaces say.Word = "its reference to %s crosses namespaces, which is invalid, but still blocks the owner"
 	DropInvalid       say.Word = "remove the invalid reference; the owner then no longer waits for the dependent"
-	KeepDependent     say.Word = "take the owner out of foreground deletion: %s; the dependent is kept"
+	KeepDependent     say.Word = "switch the owner to background deletion: %s; the dependent is kept"
 	DeleteDependent   say.Word = "delete the dependent, which the owner waits for"
 	LostDependent     say.Word = "the dependent, which the garbage collector ignores"
 	LostOthersToo     say.Word = "the dependent, which the garbage collector ignores and which %s also owns"

@@ -21,15 +21,15 @@ const (
 
 // What keeps objects of a type from being read.
 const (
-	ConversionFails say.Word = "its conversion webhook fails: objects stored in another version cannot be read, listed or written, which blocks their deletion, and the deletion of the definition and of every namespace"
+	ConversionFails say.Word = "its conversion webhook fails, so its objects cannot be read: neither they, nor the definition, nor any namespace can be deleted"
 	TypeUnread      say.Word = "objects of its type cannot be listed"
 	ReadAgain       say.Word = "the objects can be read again"
-	ConvertNothing  say.Word = "make the API server change only the apiVersion, if all objects of the type are to be deleted anyway"
-	LostFields      say.Word = "fields that the versions do not share are dropped from objects that are written"
+	ConvertNothing  say.Word = "switch conversion off (strategy None), if all objects of the type are to be deleted anyway"
+	LostFields      say.Word = "fields that the versions do not share, in objects that are written"
 	NotListable     say.Word = "cannot be listed"
 	Listable        say.Word = "%s can be listed"
-	NotDecodable    say.Word = "the API server cannot decrypt or decode the stored %s: they cannot be listed, so the deletion of their owners and of their namespaces might not finish"
-	RestoreKey      say.Word = "restore the encryption key with which the objects were written, or restore etcd from before they were damaged"
+	NotDecodable    say.Word = "the API server cannot decrypt or decode the stored %s, so deletions of their owners and namespaces might not finish"
+	RestoreKey      say.Word = "restore the encryption key of the objects, or etcd from before they were damaged"
 	FindDamaged     say.Word = "list the objects one by one, with the continue token of each answer: the one after the last that can be read is damaged; it can be deleted %s, otherwise only in etcd, after a snapshot of it"
 	DeleteUnread    say.Word = "delete %s, which cannot be read, regardless of its finalizers, owners and UID, once it is certain that the key cannot be restored; this needs the verb unsafe-delete-ignore-read-errors on %s, and works %s"
 	LostGuarded     say.Word = "the object, and what its finalizers guard"

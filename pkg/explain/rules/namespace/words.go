@@ -12,10 +12,10 @@ const (
 	ContentsSampled   say.Word = "the namespace controller has not started to delete %s in it; whether something rejects or delays that was checked for only %d, because too many dry runs had been sent"
 	FailedBefore      say.Word = "the namespace controller could not delete all contents at its last attempt"
 	FailsNow          say.Word = "the namespace controller fails to delete %s"
-	AcceptedNow       say.Word = "the namespace controller failed to delete %s at its last attempt; the API server would accept that now, so it resumes within a minute, unless only its own requests are rejected"
-	UncheckedNow      say.Word = "the namespace controller failed to delete %s at its last attempt; whether the API server would accept that now was not checked"
+	AcceptedNow       say.Word = "the namespace controller failed to delete %s at its last attempt; the API server accepts that now, so it resumes within a minute, unless only its own requests are rejected"
+	UncheckedNow      say.Word = "the namespace controller failed to delete %s at its last attempt; not checked since"
 	ExplainAlone      say.Word = "explain this namespace alone"
-	FindRejection     say.Word = "find out what rejects the deletion, without deleting anything, and repair that; the namespace controller then resumes within a minute"
+	FindRejection     say.Word = "find what rejects the deletion, with a dry run, and fix that; the namespace controller then resumes within a minute"
 )
 
 // What the namespace controller has to do, and cannot.
@@ -42,7 +42,7 @@ const (
 // What a namespace waits for, and one that does not exist.
 const (
 	Missing          say.Word = "its namespace does not exist"
-	LeftBehind       say.Word = "the namespace does not exist any more, and nothing in it can be changed: it was finalized before it was empty"
+	LeftBehind       say.Word = "the namespace was finalized by force before it was empty, so nothing in it can be changed"
 	Recreate         say.Word = "recreate the namespace, so that changes are possible again; let the controllers finish, then delete the namespace in the ordinary way"
 	SpecUnknown      say.Word = "the finalizers in its spec are not known"
 	WaitsForContents say.Word = "waits for its contents: %s"
@@ -50,7 +50,7 @@ const (
 	OneBlocksNext    say.Word = "; after that %s will block it: no working controller removes the finalizer %s"
 	MoreBlockNext    say.Word = "; after that %s will block it, such as %s: no working controller removes the finalizer %s"
 	MightWaitFor     say.Word = "might wait for contents that could not be listed"
-	EmptinessUnknown say.Word = "it is not known whether it is empty: %s"
+	EmptinessUnknown say.Word = "unclear whether it is empty: %s"
 	ControllerSays   say.Word = "; the namespace controller says: %s"
 	CannotList       say.Word = "the namespace controller cannot list all types"
 )
@@ -59,7 +59,7 @@ const (
 const (
 	CannotDiscover     say.Word = "the namespace controller cannot discover all types"
 	BadVersion         say.Word = "an aggregated API advertises a group version that cannot be parsed"
-	RepairAPI          say.Word = "see the aggregated APIs, which are those with a service: repair the one that the message names"
+	RepairAPI          say.Word = "check the aggregated APIs (those with a service), then repair the one that the message names"
 	APISilent          say.Word = "the API of this APIService does not respond, so no namespace deletion can finish"
 	APIRepaired        say.Word = "namespace deletions resume"
 	APIsAnswer         say.Word = "all APIs are available again; the namespace controller retries within a minute"

@@ -28,36 +28,36 @@ const (
 	NeverCounted        say.Word = "it has the job controller's finalizer, but its controller is not a Job: the job controller never removes the finalizer"
 	JobManagedBy        say.Word = "%s manages the Job and has to count its pods; the job controller does not"
 	Uncountable         say.Word = "remove the finalizer; no Job counts the pod"
-	RepairJobManager    say.Word = "see the Job: repair the controller that spec.managedBy names; it then counts the pods and removes the finalizer"
+	RepairJobManager    say.Word = "repair the controller that spec.managedBy of the Job names; it then counts the pods and removes the finalizer"
 	DeleteJob           say.Word = "delete the Job; the job controller then removes the finalizer from its pods"
 	LostJobResult       say.Word = "the result of the Job"
 )
 
 // A node that does not report, or does not exist.
 const (
-	NodeSilent        say.Word = "the node does not report%s: its pods are kept until it recovers, is deleted, or is marked out-of-service"
-	SilentSince       say.Word = ", and has not been Ready for %s"
-	NodeLeaseFresh    say.Word = "the node is not ready, but its lease has not expired: its kubelet might be running"
-	NodeReportUnknown say.Word = "the node is not ready, and it is not known whether its kubelet reports"
-	VirtualSilent     say.Word = "the node is virtual: %s acts as its kubelet, and does not report"
-	RepairNode        say.Word = "see the node's state: repair the machine or its kubelet; its pods then end"
-	RepairVirtual     say.Word = "see the node's state: repair %s; the pods of the node then end"
+	NodeSilent        say.Word = "the node is NotReady%s; its pods are kept until it recovers, is deleted, or is marked out-of-service"
+	SilentSince       say.Word = " for %s"
+	NodeLeaseFresh    say.Word = "the node is NotReady, but its lease has not expired: its kubelet might be running"
+	NodeReportUnknown say.Word = "the node is NotReady; unclear whether its kubelet reports"
+	VirtualSilent     say.Word = "the node is virtual, and %s is down"
+	RepairNode        say.Word = "repair the machine or its kubelet; its pods then end"
+	RepairVirtual     say.Word = "repair %s; the pods of the node then end"
 	MarkOutOfService  say.Word = "only if the machine is proven to be off: mark the node out-of-service, so that its pods, live ones included, are deleted and their volumes detached; remove the taint afterwards"
 	LostWrittenTwice  say.Word = "two pods might write the same data if the machine still runs"
-	TakenOut          say.Word = "the node does not report and is marked out-of-service: the pod garbage collector deletes its terminating pods within a minute"
-	MightBeTakenOut   say.Word = "the node does not report and is marked out-of-service, but it is not known whether the pod garbage collector, which deletes its terminating pods, works"
+	TakenOut          say.Word = "the node is NotReady and marked out-of-service: the pod garbage collector deletes its terminating pods within a minute"
+	MightBeTakenOut   say.Word = "the node is NotReady and marked out-of-service; unclear whether the pod garbage collector, which deletes its terminating pods, is running"
 	NodeIsGone        say.Word = "its node %s does not exist"
 	NodeGoneEnds      say.Word = "the node does not exist; the pod garbage collector deletes its pods within two minutes"
-	NodeGoneMightEnd  say.Word = "the node does not exist, and it is not known whether the pod garbage collector, which deletes its pods, works"
-	NodeGoneStays     say.Word = "the node does not exist, and the pod garbage collector, which deletes its pods, does not work"
+	NodeGoneMightEnd  say.Word = "the node does not exist; unclear whether the pod garbage collector, which deletes its pods, is running"
+	NodeGoneStays     say.Word = "the node does not exist, and the pod garbage collector, which deletes its pods, is down"
 	PodGCTurn         say.Word = "the pod garbage collector has to delete it"
-	WaitForPodGC      say.Word = "wait: the pod garbage collector deletes the pod within two minutes of the deletion of its node, if kube-controller-manager works"
+	WaitForPodGC      say.Word = "wait: the pod garbage collector deletes the pod within two minutes of the deletion of its node, if kube-controller-manager is running"
 	LostContainers    say.Word = "its containers, which keep running if the machine does"
 )
 
 // The programs that act as kubelets of virtual nodes, where a node does not name a product.
 const (
-	VirtualKubelet   say.Word = "a virtual kubelet"
+	VirtualKubelet   say.Word = "its virtual kubelet"
 	VirtualKubeletOf say.Word = "the virtual kubelet of %s"
 )
 
@@ -73,7 +73,7 @@ const (
 	EndsAboutNow      say.Word = "its grace period is over; its kubelet is about to end it"
 	KubeletRejected   say.Word = "the API server rejects a write that its kubelet has to make"
 	MightBeRejected   say.Word = "the API server might reject a write that its kubelet has to make"
-	SeeKubelet        say.Word = "see the kubelet's events; its log on the node says what fails"
+	SeeKubelet        say.Word = "check the pod's events, and the kubelet's log on the node, for what fails"
 	RemoveFromAPI     say.Word = "remove the pod from the API without waiting for its kubelet, once you are certain that nothing of it runs any more"
 	LostOnNode        say.Word = "containers that might still run and write, and mounts on the node"
 	IsRunning         say.Word = "container %s is running"
@@ -86,7 +86,7 @@ const (
 	ContainersRun say.Word = "its kubelet has not stopped its containers, %[1]s after the grace period"
 	TeardownFails say.Word = "its containers have ended, but its kubelet fails to tear down the rest of the pod, %[1]s after the grace period"
 	Leftovers     say.Word = "its containers have ended, but its kubelet has not cleaned up the volumes or cgroups of the pod, %[1]s after the grace period"
-	ByVirtual     say.Word = "its node is virtual: %[2]s acts as its kubelet, and has not ended it, %[1]s after the grace period"
+	ByVirtual     say.Word = "its node is virtual, and %[2]s has not ended it, %[1]s after the grace period"
 	NothingRuns   say.Word = "none of its containers is known to run, but its kubelet has not ended it, %[1]s after the grace period"
 )
 
@@ -100,6 +100,6 @@ const (
 	MightScaleUp   say.Word = "; its controller %s/%s might scale it up again"
 	NodeMissing    say.Word = "; its node %s does not exist, so the pod garbage collector removes the pod within a few minutes"
 	NodeUnread     say.Word = "; the pod ends when the kubelet of node %s ends it, but whether that kubelet works could not be read"
-	KubeletUnknown say.Word = "; the pod ends when the kubelet of node %s ends it, but it is not known whether that kubelet works"
-	KubeletSilent  say.Word = "; the pod is kept until node %s, which does not report, recovers, is deleted, or is marked out-of-service"
+	KubeletUnknown say.Word = "; the pod ends when the kubelet of node %s ends it, but unclear whether that kubelet works"
+	KubeletSilent  say.Word = "; the pod is kept until node %s, which is NotReady, recovers, is deleted, or is marked out-of-service"
 )

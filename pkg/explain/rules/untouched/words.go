@@ -13,9 +13,9 @@ const (
 	OneTerminating     say.Word = "%s in it is being deleted"
 	SomeTerminating    say.Word = "%s in it are being deleted"
 	ExplainContents    say.Word = "explain the terminating objects in it"
-	WasCreated         say.Word = "it was created %s ago: if an object of its name was deleted, that one is gone, and this is another one"
-	CreatedBy          say.Word = "%s created it %s ago: if an object of its name was deleted, that one is gone, and this is another one"
+	WasCreated         say.Word = "new object, created %s ago: if you deleted one of this name, that one is gone"
+	CreatedBy          say.Word = "new object, created by %s %s ago: if you deleted one of this name, that one is gone"
 	LeaveIt            say.Word = "leave it: %s creates it, and recreates it as long as it is needed"
-	DeleteCreator      say.Word = "to get rid of objects of this name, delete %s, or scale it down: as long as it needs one, it creates another"
+	DeleteCreator      say.Word = "to get rid of objects of this name, delete %s or scale it down; until then it recreates them"
 	StopCreator        say.Word = "to get rid of objects of this name, stop their creator, %s"
 )
