@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -30,7 +31,7 @@ type Standing struct {
 }
 
 // Standings writes them as one table, the worst first; those that could not be asked come after those where something is to be done. The
-// columns name what is counted, and what is first.
+// columns name what is counted, and what is first, which goes below its row where it does not fit.
 func Standings(w io.Writer, style Style, columns []string, all []Standing) error {
 	order := func(s Standing) int {
 		return slices.Index([]bool{s.Wrong, s.Failed != "", true}, true)
@@ -43,7 +44,8 @@ func Standings(w io.Writer, style Style, columns []string, all []Standing) error
 	})
 	var text bytes.Buffer
 	table := printers.GetNewTabWriter(&text)
-	fmt.Fprintln(table, "CONTEXT\t"+strings.Join(columns, "\t"))
+	fmt.Fprintln(table, "CONTEXT\t"+strings.Join(columns[:len(columns)-1], "\t")+"\t")
+	lasts := []string{columns[len(columns)-1]}
 	for _, s := range all {
 		cells := []string{printable(s.Context)}
 		for i := range columns[1:] {
@@ -57,17 +59,25 @@ func Standings(w io.Writer, style Style, columns []string, all []Standing) error
 		if s.Failed != "" {
 			last = "error: " + printable(s.Failed)
 		}
-		fmt.Fprintln(table, strings.Join(append(cells, last), "\t"))
+		fmt.Fprintln(table, strings.Join(cells, "\t")+"\t")
+		lasts = append(lasts, last)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	for line := range strings.Lines(text.String()) {
-		if _, err := fmt.Fprintln(w, style.cut(strings.TrimRight(line, " \n"))); err != nil {
-			return err
+	var out bytes.Buffer
+	for i, line := range slices.Collect(strings.Lines(text.String())) {
+		line = strings.TrimSuffix(line, "\n")
+		if whole := line + lasts[i]; style.Width <= 0 || i == 0 || utf8.RuneCountInString(whole) <= style.Width {
+			fmt.Fprintln(&out, style.cut(strings.TrimRight(whole, " ")))
+			continue
 		}
+		fmt.Fprintln(&out, strings.TrimRight(line, " "))
+		fmt.Fprint(&out, "  ")
+		style.flow(&out, lasts[i], 2, "  ")
 	}
-	return nil
+	_, err := out.WriteTo(w)
+	return err
 }
 
 // StuckColumns are those of StuckStanding.
