@@ -38,6 +38,19 @@ var phrases = []struct{ pattern, instead string }{
 	{`under way`, "in progress"},
 	{`for whose sake|in the like|has to do with`, "for which, similar, belongs to"},
 	{`of (its|their) own`, "its own X, a separate X, by itself"},
+	{`see (\S+ ){1,5}\S+: `, "check X, then do Y"},
+	{`(is|are) not (known|certain) (whether|that|which|what|who)`, "unclear whether"},
+	{`whether ([^.,;:|]+ )?(is|are) not known`, "unclear whether"},
+	{`(storage|snapshot|disk) behind`, "its backing storage"},
+	{`(has|have) come to be`, "is used since"},
+	{`is on no node`, "unschedulable, not scheduled"},
+	{`foreground deletion: it|out of foreground`, "switch it to background deletion"},
+	{`let(s|ting)? (\S+ ){0,3}pass`, "allow, set failurePolicy: Ignore, bypass"},
+	{`ever more rarely`, "with back-off"},
+	{`where it cannot be seen`, "outside the cluster"},
+	{`does not work: `, "is down"},
+	{`says (more|nothing) of`, "about, irrelevant to"},
+	{`deleted in turn`, "cascading, by its controller, one after the other"},
 }
 
 // strange is how many phrases an area still has. It only goes down; an area that is not named has none.

@@ -197,7 +197,7 @@ func attended(report *explain.Report, id graph.Identity, finalizer string) error
 			return s.Op == "test" && s.Value == finalizer
 		})
 	}
-	why := fmt.Errorf("it is not known whether a controller acts on its finalizer %s", finalizer)
+	why := fmt.Errorf("unclear whether a controller acts on its finalizer %s", finalizer)
 	for i := range report.Objects {
 		if report.Objects[i].Object.UID != id.UID {
 			continue

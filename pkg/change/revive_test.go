@@ -47,7 +47,7 @@ func TestRevive(t *testing.T) {
 		"its controller works":             {kind: finding.FinWorking, verdict: explain.Progressing, want: "the cause"},
 		"its controller fails":             {kind: finding.FinFailing, want: "the cause"},
 		"perhaps a controller":             {kind: finding.FinAbsent, verdict: explain.Unknown, want: "the cause"},
-		"another finalizer has the cause":  {finalize: "example.com/other", want: "it is not known whether a controller acts on its finalizer example.com/other"},
+		"another finalizer has the cause":  {finalize: "example.com/other", want: "unclear whether a controller acts on its finalizer example.com/other"},
 		"written since":                    {written: time.Second, by: "operator", want: "operator has changed it since it was deleted, and may have begun to clean up"},
 		"written by the collector":         {written: time.Second, by: "kube-controller-manager", want: "delete widget/w -n s (orphan), remove the finalizer example.com/cleanup from widget/w -n s; links kept; leaves going"},
 		"dependents that were not read":    {unread: true, want: "what depends on it is not known: configmaps were not read"},

@@ -240,7 +240,7 @@ func (j *Job) acceptable(ctx context.Context, wave int) error {
 			switch {
 			case err == nil, ProveGone(ctx, j.Cluster.Reader, id) == nil, refusedBy(j.Waves[wave].Silent, err):
 			case errors.As(err, &notAsked):
-				return fmt.Errorf("it is not known whether the API server would accept the delete of %s, and others are to be deleted before it: %w", id, err)
+				return fmt.Errorf("unclear whether the API server would accept the delete of %s, and others are to be deleted before it: %w", id, err)
 			default:
 				return fmt.Errorf("deleting %s: the API server would not accept that: %w", id, err)
 			}

@@ -28,7 +28,7 @@ func Words(o Obstacle) string {
 		Undone:      "it is as it was before",
 		Terminating: "the object is being deleted, and the API server accepts no new finalizers then",
 		Ownerless:   "its owner does not exist any more, or is being deleted, and the garbage collector would delete the object",
-		Destroys:    "to put it back could destroy the data of a volume: its claim is gone or goes, or it is not known whether it stays",
+		Destroys:    "to put it back could destroy the data of a volume: its claim is gone or deleted, or might be",
 		Changed:     "others have changed it since",
 		Late:        "it is not there, but no answer to it ever came: that it is made late is prevented",
 		Incomplete:  "not all that the run has deleted is recreated: it would start empty, or its data be lost",

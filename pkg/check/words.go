@@ -176,7 +176,7 @@ func (s *subject) consequence() []string {
 	case stripped:
 		return []string{"the garbage collector removes the reference, and " + takes, noOwner}
 	case exposed:
-		return []string{"the garbage collector removes the reference, and " + takes, "whether the object has another owner is not known"}
+		return []string{"the garbage collector removes the reference, and " + takes, "unclear whether the object has another owner"}
 	case stalled:
 		return []string{"the garbage collector would treat the owner as absent, but another reference of the object blocks that"}
 	case undecided:
@@ -201,7 +201,7 @@ func (s *subject) loses() []string {
 	case stripped:
 		return append(sentences, noOwner)
 	case exposed:
-		return append(sentences, "whether the object has another owner is not known")
+		return append(sentences, "unclear whether the object has another owner")
 	}
 	return sentences
 }

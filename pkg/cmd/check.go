@@ -63,12 +63,11 @@ owner, or can never handle it), warning (it keeps the object, but does not do
 what one would expect) and info. Errors and warnings are findings for the exit
 code.
 
-While objects are made and deleted, owners come and go between two lists. So
-when something is found, that is read a second time after --settle, and
-what is not there any more is not reported. That includes what the garbage
-collector has deleted meanwhile; --settle=0 shows what is wrong at this moment.
-An owner that could not be looked for is no finding; the answer says that it is
-incomplete.
+While objects are created and deleted, owners change between two lists. So
+findings are rechecked after --settle; those that are gone are dropped, also
+where the garbage collector has deleted the object. --settle=0 reports what is
+wrong at this moment. An owner that could not be looked up is no finding; the
+answer says that it is incomplete.
 
 With --baseline only what an earlier report, of -o json, does not have is
 reported: it knows objects and owners by their names. --older-than leaves out

@@ -350,7 +350,7 @@ func stuckReport(l *look) runtime.Object {
 }
 
 // notAsked says what the answer from a file lacks.
-const notAsked = " cannot be asked by dry runs; whether finalizers can be removed and objects deleted is not known"
+const notAsked = " cannot be asked by dry runs; unclear whether finalizers can be removed and objects deleted"
 
 // unasked reports whether dry runs were wanted that a file cannot answer.
 func (o *explainOptions) unasked(l *look) bool {

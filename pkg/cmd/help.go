@@ -81,7 +81,7 @@ func (g *globals) writeHelp(w io.Writer, cmd *cobra.Command) {
 	if cmd.HasParent() {
 		writeFlags(w, cmd)
 	} else {
-		fmt.Fprintf(w, "\n'%s [command] --help' says more of a command.\n", cmd.CommandPath())
+		fmt.Fprintf(w, "\nUse \"%s [command] --help\" for more about a command.\n", cmd.CommandPath())
 	}
 	fmt.Fprintf(w, "\nConnection, impersonation and logging: %s options\n", g.name)
 }

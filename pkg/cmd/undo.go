@@ -164,7 +164,7 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 		why = "no run on this cluster has left a temporary change"
 	}
 	if o.where.UID == "" {
-		why = "it is not known which cluster this is: namespace kube-system could not be read"
+		why = "unclear which cluster this is: namespace kube-system could not be read"
 	}
 	return nil, hintedError{errors.New("looking for the last run: " + why), o.name + " history lists the runs; --backup=DIR names where their journals are"}
 }
@@ -190,7 +190,7 @@ func (j *journaling) read(dir string) (*change.Recorded, error) {
 	case r.Where.UID == "":
 		return nil, hintedError{fmt.Errorf("the run did not know its cluster (%s): namespace kube-system could not be read then", &r.Where), "look at its changes: " + j.g.name + " history -o json, and take back by hand what stands"}
 	case j.g.where.UID == "":
-		return nil, hintedError{errors.New("it is not known whether the run was on this cluster: namespace kube-system could not be read"), "use credentials that may get namespace kube-system"}
+		return nil, hintedError{errors.New("unclear whether the run was on this cluster: namespace kube-system could not be read"), "use credentials that may get namespace kube-system"}
 	case !r.Same(j.g.where.UID):
 		return nil, hintedError{fmt.Errorf("the run was on another cluster: %s (%s), and this is %s (%s)", &r.Where, r.Where.UID, j.g.where, j.g.where.UID), "--context and --kubeconfig choose the cluster"}
 	}

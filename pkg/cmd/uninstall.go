@@ -27,12 +27,12 @@ import (
 const uninstallLong = `Show what a tool takes away when it removes what it has deployed, and what it
 leaves hanging. Nothing is changed without --prepare.
 
-The tool's deletes are played in its own order and with its own propagation on a
-copy of the cluster's metadata, as the preview of delete is. The answer says
-what gets stuck and why, what breaks, what will hang when it is deleted later,
-which data is lost, what is kept and for which reason, and what is left behind
-although it belongs to what is removed. What cannot be known, as what a hook
-does, is called not known.
+Simulates the tool's deletes, in its order and with its propagation, on a copy
+of the cluster's metadata, as the preview of delete does. The answer says what
+gets stuck and why, what breaks, what will hang when it is deleted later, which
+data is lost, what is kept and why, and what is left behind although it belongs
+to the release. What cannot be foreseen, such as the effect of a hook, is called
+unknown.
 
 With --prepare the custom resources that would get stuck are deleted first, as
 delete --order=safe does it, after their own preview and with your consent, and
@@ -41,9 +41,10 @@ it is not run. With --dry-run these writes are shown, and nothing is changed.
 
 With --remove-leftovers=PLAN, after the tool has run, what it has left behind is
 printed as a file for delete -f, with the UIDs; nothing is deleted.
-PLAN is what the same command printed before with -o json or -o yaml. What has
-come to be used, adopted, changed or recreated is a comment in the file, and so
-is what holds data, what the tool keeps, and what could not be checked.
+PLAN is what the same command printed before with -o json or -o yaml. Leftovers
+that something uses, adopted, changed or recreated since are comments in the
+file, as are those that hold data, that the tool keeps, or that could not be
+checked.
 
 Exit codes:
   0    nothing is foreseen to get stuck or break

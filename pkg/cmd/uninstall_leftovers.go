@@ -96,7 +96,7 @@ func (o *uninstallOptions) printLeftovers(s *graph.Snapshot, l *render.Leftovers
 // kept is an error when something could not be judged, or is kept although the plan has it as left behind.
 func kept(all []uninstall.Leftover) error {
 	if slices.ContainsFunc(all, func(l uninstall.Leftover) bool { return l.Held != nil && l.Held.Why == uninstall.NotRead }) {
-		return incompleteError{errors.New("whether some of this is in use is not known: not everything could be read")}
+		return incompleteError{errors.New("unclear whether some of this is in use: not everything could be read")}
 	}
 	if slices.ContainsFunc(all, func(l uninstall.Leftover) bool { return l.Held != nil && l.Belongs != "" }) {
 		return errRemaining

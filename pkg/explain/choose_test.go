@@ -157,7 +157,7 @@ func TestLife(t *testing.T) {
 			"its account ServiceAccount/op/widget-operator was recreated after its pod", "create serviceaccount",
 		},
 		{"its account was made again long ago", base + strings.TrimSpace(account) + " made=7200\n" + roles + deployment(1) + strings.Replace(pod(ready), `"metadata":{`, `"metadata":{"creationTimestamp":"2026-01-01T00:00:00Z",`, 1) + owned, progressing, "", ""},
-		{"whether its account is gone is not known", "unlisted serviceaccounts\n" + noAccount, progressing, "", ""},
+		{"unclear whether its account is gone", "unlisted serviceaccounts\n" + noAccount, progressing, "", ""},
 		{"its account is gone, and it uses another", strings.Replace(noAccount, `"name":"manager",`, `"name":"manager","args":["--kubeconfig=/etc/remote"],`, 1), progressing, "", ""},
 
 		{"its lease expired with a former pod", operator + heldBy("a1b2", former, stale), unknown, "a pod of it is ready, but its lease is not renewed", "is running, but"},

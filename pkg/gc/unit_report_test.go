@@ -75,10 +75,10 @@ func TestOutcomes(t *testing.T) {
 			world:  "crd/widgets.example.com\nwidget/w\nconfigmap/c < widget/w\nconfigmap/d < configmap/c",
 			do:     "delete widgets.example.com Background",
 			script: "CATCHUP: lose w",
-			outcomes: `configmap/c Unknown: whether its owner Widget/w still exists is not known
+			outcomes: `configmap/c Unknown: unclear whether its owner Widget/w still exists
 				configmap/d Untouched: its owner ConfigMap/c still exists
 				crd/widgets.example.com Deleted
-				widget/w Unknown: its type is not served any more, so whether it still exists is not known`,
+				widget/w Unknown: its type is not served any more: unclear whether it still exists`,
 		},
 		{
 			name: "instances of a definition that is being deleted, whatever was said of them",

@@ -9,11 +9,11 @@ const (
 	// NoUID is why nothing is written to an object that has none.
 	NoUID         say.Word = "it has no UID, so it cannot be told from another object of its name"
 	beingDeleted  say.Word = "; it was being deleted before"
-	unserved      say.Word = "its type is not served any more, so whether it still exists is not known"
+	unserved      say.Word = "its type is not served any more: unclear whether it still exists"
 	endUnseen     say.Word = "its deletion was accepted, but its end was not seen"
 	unproved      say.Word = "its Namespace or CustomResourceDefinition is gone, but it could not be proved that this object is gone as well: %v"
 	outlives      say.Word = "it still exists, although its Namespace or CustomResourceDefinition is gone"
-	ownerUnknown  say.Word = "whether its owner %s still exists is not known"
+	ownerUnknown  say.Word = "unclear whether its owner %s still exists"
 	ownerExists   say.Word = "its owner %s/%s still exists"
 	notSent       say.Word = "not sent: %v"
 	noAnswer      say.Word = "no answer, and no effect seen: %v"

@@ -73,12 +73,12 @@ func TestOutcomes(t *testing.T) {
 	}{
 		"a foreign finalizer": {
 			"a " + foreign, metav1.DeletePropagationBackground, true,
-			"a Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known",
+			"a Unknown: finalizer example.com/x; unclear whether a controller removes the finalizer example.com/x",
 		},
 		"and who waits for it": {
 			"a\nb " + foreign + " < a!", metav1.DeletePropagationForeground, true,
 			"a Unknown: a blocking dependent must be deleted first [b]\n" +
-				"b Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known",
+				"b Unknown: finalizer example.com/x; unclear whether a controller removes the finalizer example.com/x",
 		},
 		"one of kube-controller-manager": {
 			"Pod/a batch.kubernetes.io/job-tracking", metav1.DeletePropagationBackground, true, "a Unknown: its kubelet must end it; the pod could not be read",
@@ -86,24 +86,24 @@ func TestOutcomes(t *testing.T) {
 		"which is not known to work": {
 			"Pod/a batch.kubernetes.io/job-tracking", metav1.DeletePropagationBackground, false,
 			"a Unknown: finalizer batch.kubernetes.io/job-tracking; its kubelet must end it; " +
-				"whether a controller removes the finalizer batch.kubernetes.io/job-tracking is not known; the pod could not be read",
+				"unclear whether a controller removes the finalizer batch.kubernetes.io/job-tracking; the pod could not be read",
 		},
 		"of another kind": {
 			"a " + builtIn, metav1.DeletePropagationBackground, true,
-			"a Unknown: finalizer kubernetes.io/pvc-protection; whether a controller removes the finalizer kubernetes.io/pvc-protection is not known",
+			"a Unknown: finalizer kubernetes.io/pvc-protection; unclear whether a controller removes the finalizer kubernetes.io/pvc-protection",
 		},
 		"whose condition cannot be seen": {
 			"PersistentVolumeClaim/a " + builtIn, metav1.DeletePropagationBackground, true,
-			"a Unknown: finalizer kubernetes.io/pvc-protection; whether a pod uses the claim is not known",
+			"a Unknown: finalizer kubernetes.io/pvc-protection; unclear whether a pod uses the claim",
 		},
 		"what follows an owner that may remain": {
 			"a " + foreign + "\nb < a\nc < b", metav1.DeletePropagationBackground, true,
-			"a Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known\n" +
+			"a Unknown: finalizer example.com/x; unclear whether a controller removes the finalizer example.com/x\n" +
 				"b Unknown: deleted if its owner ConfigMap/a is\nc Unknown: deleted if its owner ConfigMap/b is",
 		},
 		"which has another owner": {
 			"a " + foreign + "\nkeeper\nb < a keeper", metav1.DeletePropagationBackground, true,
-			"a Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known\n" +
+			"a Unknown: finalizer example.com/x; unclear whether a controller removes the finalizer example.com/x\n" +
 				"b Untouched: its owner ConfigMap/a still exists",
 		},
 		"which is going, too": {
@@ -186,7 +186,7 @@ func TestNamespaceIsEmptied(t *testing.T) {
 		"a pod is held, before which nothing else goes": {
 			"ConfigMap/shop/a\nPod/shop/p finalizers=example.com/x", true,
 			"ConfigMap/shop/a Unknown: deleted with Namespace/shop, once the namespace controller handles it\n" +
-				"Pod/shop/p Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known",
+				"Pod/shop/p Unknown: finalizer example.com/x; unclear whether a controller removes the finalizer example.com/x",
 		},
 		"it is emptied": {"ConfigMap/shop/a", true, "ConfigMap/shop/a Deleted: "},
 	} {

@@ -223,7 +223,7 @@ func (d *UninstallPlan) foresee(s *foresight.Sight) {
 }
 
 func unlessHook(hook *uninstall.Open, reason string) string {
-	return fmt.Sprintf("whether the pre-delete hook %s prevents it is not known: %s", objectName(hook.Item.Identity()), reason)
+	return fmt.Sprintf("unclear whether the pre-delete hook %s prevents it: %s", objectName(hook.Item.Identity()), reason)
 }
 
 // DeepCopyObject implements runtime.Object; the copy is shallow.

@@ -331,7 +331,7 @@ func notDone(c *unstick.Choice, report *explain.Report) string {
 	case unstick.NoBackup:
 		return joined("a temporary change needs a journal that knows the cluster (get namespace kube-system), to be taken back after whatever happens", advice)
 	case unstick.HasContent:
-		return joined("the namespace has content, or it is not known whether it has: never finalized", advice)
+		return joined("the namespace has content, or might have: never finalized", advice)
 	case unstick.Person:
 		return "only a person can do this" + after(": ", advice)
 	}

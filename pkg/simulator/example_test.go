@@ -51,5 +51,5 @@ func Example() {
 	// 0s Pod/shop/web-0 30
 	// 32s Pod/shop/web-0 0
 	// nothing will change without an outside actor
-	// Terminating [whether a controller removes the finalizer example.com/drain is not known]
+	// Terminating [unclear whether a controller removes the finalizer example.com/drain]
 }

@@ -38,7 +38,7 @@ var conditions = map[string]condition{
 		groups: func(_ *view, o *graph.Object) []group {
 			return []group{{resource: podResource, namespace: o.Namespace, scheduled: true, claim: o.Name}}
 		},
-		reason: "whether a pod uses the claim is not known",
+		reason: "unclear whether a pod uses the claim",
 	},
 	// pkg/controller/volume/pvprotection, isBeingUsed: not while it is bound.
 	"kubernetes.io/pv-protection": {groups: claimOf(), reason: volumeBound},
@@ -48,22 +48,22 @@ var conditions = map[string]condition{
 	// pkg/controller/volume/vacprotection: claims and volumes name it.
 	"kubernetes.io/vac-protection": {
 		groups: everywhere(claimResource, schema.GroupResource{Resource: "persistentvolumes"}),
-		reason: "whether a claim or a volume uses the class is not known",
+		reason: "unclear whether a claim or a volume uses the class",
 	},
 	// pkg/controller/servicecidrs: addresses lie in it and in no other.
 	"networking.k8s.io/service-cidr-finalizer": {
 		groups: everywhere(schema.GroupResource{Group: "networking.k8s.io", Resource: "ipaddresses"}),
-		reason: "whether addresses of services lie in no other range is not known",
+		reason: "unclear whether addresses of services lie in no other range",
 	},
 	// pkg/controller/resourceclaim: reserved for pods.
 	"resource.kubernetes.io/delete-protection": {
 		groups: inItsNamespace(group{resource: podResource}),
-		reason: "whether a pod uses the claim is not known",
+		reason: "unclear whether a pod uses the claim",
 	},
 	// pkg/controller/scheduling/podgroupprotection: active pods in the group.
 	"scheduling.k8s.io/podgroup-protection": {
 		groups: inItsNamespace(group{resource: podResource}),
-		reason: "whether a pod is in the group is not known",
+		reason: "unclear whether a pod is in the group",
 	},
 }
 
@@ -71,7 +71,7 @@ var conditions = map[string]condition{
 // condition: the job controller removes its own also when the Job is gone.
 var unconditional = []string{"batch.kubernetes.io/job-tracking"}
 
-const volumeBound = "whether the volume is bound is not known"
+const volumeBound = "unclear whether the volume is bound"
 
 // claimOf is the claim to which a volume is bound; of one that is not bound it is what else may be,, and of one that was not read every claim.
 func claimOf(others ...schema.GroupResource) func(*view, *graph.Object) []group {

@@ -6,12 +6,12 @@ import "github.com/kubectl-gc/kubectl-gc/internal/say"
 
 // Why the real object may go although the simulated one does not.
 const (
-	unsureOf                   say.Word = "whether a controller removes the finalizer %s is not known"
-	specUnsure                 say.Word = "whether a controller removes the finalizer %s in its spec is not known"
+	unsureOf                   say.Word = "unclear whether a controller removes the finalizer %s"
+	specUnsure                 say.Word = "unclear whether a controller removes the finalizer %s in its spec"
 	specUnread                 say.Word = "the finalizers in its spec could not be read"
 	namespaceControllerUnknown say.Word = "the namespace controller is not known to run"
 	podUnread                  say.Word = "the pod could not be read"
-	onNoNode                   say.Word = "the pod is on no node and pod garbage collection is not known to run"
+	onNoNode                   say.Word = "the pod is not scheduled and pod garbage collection is not known to run"
 	nodeGone                   say.Word = "node %s does not exist and pod garbage collection is not known to run"
 	nodeUnread                 say.Word = "node %s could not be read"
 	nodeSilent                 say.Word = "node %s does not report"

@@ -17,7 +17,7 @@ import (
 // All that the package says.
 
 // ruledBy is of a definition of whose objects a role has a rule.
-const ruledBy say.Word = "%s has a rule about its objects, and whether another operator uses them is not known"
+const ruledBy say.Word = "%s has a rule about its objects: unclear whether another operator uses them"
 
 // GoesFirst is why an object is deleted before the tool begins.
 const GoesFirst say.Word = "it, or what it controls, would get stuck later"
@@ -28,7 +28,7 @@ const (
 	isUninstallation say.Word = "the deletion of %s is the uninstallation itself, so it is not deleted first; explain-stuck says how it is freed when it is stuck"
 	deletesMore      say.Word = "the deletion of %s also deletes what that has deployed, so it is not deleted first: uninstall %s shows it; if all of that is to go, delete it first"
 	isToStay         say.Word = "%s is to stay, but is deleted with something else that goes: keep that, too, or remove it first where it belongs"
-	notCertain       say.Word = "it is not certain that the tool deletes %s, so it is not deleted first"
+	notCertain       say.Word = "unclear whether the tool deletes %s, so it is not deleted first"
 	refuserFirst     say.Word = "delete first %s, which rejects deletes as soon as nothing answers it"
 	kubernetesOwn    say.Word = "%s is of a type of Kubernetes, and is not deleted first: its controller might wait for what uses it"
 	notAllRead       say.Word = "ask a user who is allowed to read everything: by what could be read nothing is deleted first"
@@ -43,7 +43,7 @@ const (
 	hookRefused    say.Word = "%s must allow %s, but nothing answers at %s"
 	hookMayRefuse  say.Word = "%s might have to allow %s, and nothing answers at %s"
 	hookDenied     say.Word = "ValidatingAdmissionPolicy/%s denies %s"
-	hookJudged     say.Word = "ValidatingAdmissionPolicy/%s decides about %s, and what it says is not known"
+	hookJudged     say.Word = "ValidatingAdmissionPolicy/%s decides about %s, and its answer is unknown"
 	hookOverQuota  say.Word = "%s is exhausted (%s)"
 	mayFail        say.Word = "; if the hook fails, so does Helm"
 	hookConflicts  say.Word = "Helm 4 applies it as it is in the chart, and does not overwrite fields that %s has changed since"
@@ -124,19 +124,19 @@ func (k *Kept) says() string {
 
 // openBecause says what cannot be known, or why nothing is deleted.
 var openBecause = map[Cause]string{
-	HookRuns:        "pre-delete hook: what it does is not known; if it fails, nothing is deleted",
-	HookRunsAfter:   "post-delete hook: what it does is not known",
-	HookRunsNested:  "pre-delete hook of a release that is uninstalled in turn: what it does is not known; if it fails, nothing of the release is deleted",
-	HooksUnread:     "the file has no hooks, and the record of the release was not read, so whether hooks run is not known: helm get hooks prints them",
+	HookRuns:        "pre-delete hook: its effect is unknown; if it fails, nothing is deleted",
+	HookRunsAfter:   "post-delete hook: its effect is unknown",
+	HookRunsNested:  "pre-delete hook of a release that is uninstalled in turn: its effect is unknown; if it fails, nothing of the release is deleted",
+	HooksUnread:     "the file has no hooks, and the record of the release was not read; unclear whether hooks run (helm get hooks prints them)",
 	HookLacks:       "hook that needs %s, which does not exist or is terminating by then: Helm fails, at the latest when its timeout is over",
 	HookDenied:      "hook: %s, so Helm fails, at the latest when its timeout is over",
 	HookUnsure:      "hook: %s",
 	HookUnsureAfter: "hook: %s",
-	Unread:          "could not be read, so its existence and its outcome are not known",
+	Unread:          "could not be read, so its existence and its outcome are unknown",
 	NoParent:        "by its label applyset.kubernetes.io/id or its annotations it is not the parent of an apply set of kubectl",
 	Elsewhere:       "what it has deployed is in the cluster of its %s, of which nothing is said here",
 	Nested:          "its controller deletes what it has deployed in turn, which could not be read: %s",
-	NoController:    "the controller that would delete what it has deployed does not work, or lacks what it needs, so all of that stays",
+	NoController:    "the controller that deletes what it deployed is down, or lacks what it needs: all of that is kept",
 	Untracked:       "does not have the usual annotation or label of the Application, so whether Argo CD deletes it depends on its settings",
 	Unconfirmed:     "its deletion must be confirmed: Argo CD deletes nothing of the Application before",
 	ReleaseStays:    "the HelmRelease is suspended, so its release stays installed",
@@ -224,7 +224,7 @@ var heldBecause = map[Holding]string{
 	Holds:        "contains %s",
 	Calls:        "calls %s, which exists",
 	NamedBy:      "%s",
-	NotRead:      "%s could not be read, so whether it is in use is not known",
+	NotRead:      "%s could not be read: unclear whether it is in use",
 	Back:         "%s, to which it belongs, exists again",
 }
 
@@ -250,7 +250,7 @@ func (l *Leftover) Says() string {
 
 // namedIn is of an object whose name another has, maybe for something else.
 func namedIn(by graph.Identity, at string) string {
-	return fmt.Sprintf("%s has its name in %s, and whether that is a use is not known", by, at)
+	return fmt.Sprintf("%s has its name in %s: unclear whether that is a use", by, at)
 }
 
 // Why nothing is left behind yet, each with what to do.

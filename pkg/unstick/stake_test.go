@@ -541,7 +541,7 @@ func TestLiveData(t *testing.T) {
 func TestReachOfRefusals(t *testing.T) {
 	for world, want := range map[string]string{
 		"in s: cr! t:cm! cm2!":   "1: operator safe [ConfigMap/s/cm2]",
-		"cr! t:cr2! t:cm cm2":    "1: content-of-other safe, then start it [ConfigMap/t/cm]", // of which it is not known whether it is covered
+		"cr! t:cr2! t:cm cm2":    "1: content-of-other safe, then start it [ConfigMap/t/cm]", // of which unclear whether it is covered
 		"cr! t:claim t:cm":       "1: volume content-of-other safe, then start it [ConfigMap/t/cm]",
 		"cr! t:cr2! t:claim>cr2": "1: content-of-other safe, then start it []",
 		"cr! cm! claim>cm":       "1: volume content-of-other safe, then start it [ConfigMap/s/cm PersistentVolumeClaim/s/claim]",

@@ -200,7 +200,7 @@ func (l *leavings) listed(list string) string {
 		"# Preview:        kubectl gc delete --kubeconfig="+l.cp.Kubeconfig+" -f FILE --dry-run\n", "# Delete:         kubectl gc delete --kubeconfig="+l.cp.Kubeconfig+" -f FILE\n",
 		"# left: configmap/notes -n shop: "+label+"\n- {\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"notes\",\"namespace\":\"shop\",\"uid\":\"",
 		"# left: validatingwebhookconfiguration/hook: calls Service/shop/hook, which is deleted\n- {",
-		"# not known: configmap/argued -n shop: Pod/shop/alone has its name in spec.containers[0].args[0], and whether that is a use is not known\n# - {",
+		"# not known: configmap/argued -n shop: Pod/shop/alone has its name in spec.containers[0].args[0]: unclear whether that is a use\n# - {",
 		"# kept: configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog\n# - {",
 		"# kept: configmap/again -n shop: created again since the plan: it is another object\n# kept: ",
 		"# kept: configmap/used -n shop: used by Deployment/shop/other\n# - {", "# kept: secret/pull -n shop: used by Pod/shop/alone\n", "# kept: secret/token -n shop: used by Pod/shop/alone\n",

@@ -185,7 +185,7 @@ func TestUninstall(t *testing.T) {
 		{0, "helm web -n shop -o name", "deployment.apps/web"},
 		{0, "helm web -n shop -v=2", "requests"},
 		{0, "helm web -n shop -f -", "1 Deployment"},
-		{0, "helm web -n shop -f " + hooked, "job/cleanup -n shop: pre-delete hook: what it does is not known"},
+		{0, "helm web -n shop -f " + hooked, "job/cleanup -n shop: pre-delete hook: its effect is unknown"},
 		{2, "helm web -n shop -f " + manifest + " --as=viewer", "secret/login -n shop: could not be read"},
 		{0, "helm web -n shop --from " + snapshot + " -f " + manifest, "1 StatefulSet"},
 		{0, "prune -n shop " + manifest + " " + smaller, "deletes       1 Secret"},

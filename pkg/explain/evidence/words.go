@@ -31,10 +31,10 @@ func renewedBy(age time.Duration, holder string) string {
 var readAgain = map[bool]map[LeaseState]string{
 	true: {
 		LeaseFresh:  ", but renewed since: the clock of its holder lags",
-		LeaseUnread: ", and it is not known whether a holder whose clock lags has renewed it since",
+		LeaseUnread: ", and unclear whether a holder whose clock lags has renewed it since",
 	},
 	false: {
 		LeaseFresh:  ", but was taken since",
-		LeaseUnread: ", and it is not known whether it was taken since",
+		LeaseUnread: ", and unclear whether it was taken since",
 	},
 }

@@ -111,7 +111,7 @@ const (
 	LostCleanup    say.Word = "whatever its controller would have cleaned up, e.g. cloud resources"
 )
 
-// A controller that is not known, or of which it is not known whether it works.
+// A controller that is not known, or of which it is unclear whether it is running.
 const (
 	StillHas            say.Word = "the finalizer %s is not removed yet; %s"
 	ReadReport          say.Word = "read its status, and do what that asks for"
