@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -154,7 +155,7 @@ type Ask struct {
 // Agree finds out whether a plan with the digest may be carried out. It returns whether somebody was asked, so that time has passed. The error is a
 // DigestError, ErrNotConfirmed, or that of a question.
 func (b Beforehand) Agree(ctx context.Context, digest string, asks ...Ask) (asked bool, _ error) {
-	if b.Digest != "" && b.Digest != digest {
+	if b.Digest != "" && !answer.Agrees(b.Digest, digest) {
 		return false, &DigestError{b.Digest, digest}
 	}
 	for _, a := range asks {

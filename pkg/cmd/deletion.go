@@ -143,7 +143,7 @@ func (t *telling) execute(ctx context.Context, j *change.Job) error {
 		return t.show(ctx, p)
 	}
 	// What could not be read is said before the question, also when it is tolerated.
-	if err := render.Warnings(t.ErrOut, p.Graph.Snapshot()); err != nil {
+	if err := t.warn(t.session, p.Graph.Snapshot()); err != nil {
 		return err
 	}
 	consent, err := p.Consent(ctx)

@@ -423,7 +423,7 @@ func (o *explainOptions) conclude(l *look) error {
 	if err := o.finish(l.session, l.snapshot); err != nil {
 		return err
 	}
-	if err := render.Unread(o.ErrOut, l.report); err != nil {
+	if err := render.Unread(o.ErrOut, l.report, o.verbosity > 0); err != nil {
 		return err
 	}
 	if o.unasked(l) {

@@ -111,7 +111,7 @@ func (o *explainOptions) show(l *look, on *liveScreen, before string) (string, e
 	if !ends(l.report) { // conclude does it
 		return says, nil
 	}
-	return says, errors.Join(o.warn(l.session, l.snapshot), render.Unread(o.ErrOut, l.report))
+	return says, errors.Join(o.warn(l.session, l.snapshot), render.Unread(o.ErrOut, l.report, o.verbosity > 0))
 }
 
 // onScreen draws a look over the one before.
@@ -125,7 +125,7 @@ func (o *explainOptions) onScreen(l *look, on *liveScreen, before string) error 
 		return err
 	}
 	if ends(l.report) && (before == "" || on.noted()) { // otherwise conclude does it
-		err = errors.Join(o.warn(l.session, l.snapshot), render.Unread(o.ErrOut, l.report))
+		err = errors.Join(o.warn(l.session, l.snapshot), render.Unread(o.ErrOut, l.report, o.verbosity > 0))
 	}
 	on.show(render.LiveLines(text.String()))
 	return err

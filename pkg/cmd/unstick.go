@@ -293,7 +293,7 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 	}
 	o.noneChosen(a.plan)
 	if o.answers.isText() && len(writes) > 0 {
-		fmt.Fprintf(o.Out, "Approve exactly this: --confirm=%s\n", a.plan.Digest)
+		fmt.Fprintf(o.Out, "Approve exactly this: --confirm=%s\n", answer.Short(a.plan.Digest))
 	}
 	for _, err := range a.server {
 		if err != nil {

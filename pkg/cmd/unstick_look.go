@@ -118,7 +118,7 @@ func (o *unstickOptions) ended(l *look, err error) error {
 	if finish := o.finish(l.session, l.snapshot); finish != nil {
 		return errors.Join(err, finish)
 	}
-	if unread := render.Unread(o.ErrOut, l.report); unread != nil {
+	if unread := render.Unread(o.ErrOut, l.report, o.verbosity > 0); unread != nil {
 		return errors.Join(err, unread)
 	}
 	switch {

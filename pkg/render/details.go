@@ -93,14 +93,24 @@ func (a *StuckAnswer) chain(links []explain.Link) {
 }
 
 // Unread writes what an explanation could not read besides what its snapshot
-// could not list.
-func Unread(w io.Writer, report *explain.Report) error {
+// could not list. Of what was forbidden it says only how much that is, unless all is wanted.
+func Unread(w io.Writer, report *explain.Report, all bool) error {
+	forbidden := 0
 	for _, what := range report.Unread {
+		if !all && (strings.HasSuffix(what, ": forbidden") || strings.Contains(what, " is forbidden: User ")) {
+			forbidden++
+			continue
+		}
 		failed := "could not read "
 		if isClause(what) {
 			failed = "could not find out "
 		}
 		if _, err := fmt.Fprintln(w, "warning: "+failed+printable(what)); err != nil {
+			return err
+		}
+	}
+	if forbidden > 0 {
+		if _, err := fmt.Fprintf(w, "warning: the answer is incomplete: more reads or dry runs were forbidden (%d); -v=1 lists them\n", forbidden); err != nil {
 			return err
 		}
 	}

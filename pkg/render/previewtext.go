@@ -107,7 +107,7 @@ func (p *Preview) writes(t *rows, steps bool) error {
 		t.row("", "Writes:", bold, fmt.Sprintf("%d; --steps shows them", len(p.Plan.Steps)))
 	}
 	if !p.Asking {
-		fmt.Fprintf(t.out, "Approve exactly this: --confirm=%s\n", p.Plan.Digest)
+		fmt.Fprintf(t.out, "Approve exactly this: --confirm=%s\n", answer.Short(p.Plan.Digest))
 	}
 	return t.out.Flush()
 }

@@ -52,7 +52,7 @@ func TestStuckWideEscapes(t *testing.T) {
 		if err := text.Write(&out, report); err != nil {
 			t.Fatal(err)
 		}
-		if err := render.Unread(&out, report); err != nil {
+		if err := render.Unread(&out, report, true); err != nil {
 			t.Fatal(err)
 		}
 		if strings.ContainsAny(out.String(), "\x1b\u202e") || strings.Contains(out.String(), "x\n") {
@@ -87,10 +87,14 @@ func TestStuckWideOfMany(t *testing.T) {
 // TestStuckWideNotKnown: what could not be found out is no name of something unread.
 func TestStuckWideNotKnown(t *testing.T) {
 	var out strings.Builder
-	if err := render.Unread(&out, &explain.Report{Unread: []string{"pods in namespace s: forbidden", "whether more would be accepted: too many"}}); err != nil {
+	if err := render.Unread(&out, &explain.Report{Unread: []string{"pods in namespace s: forbidden", "whether more would be accepted: too many"}}, true); err != nil {
 		t.Fatal(err)
 	}
-	const want = "warning: could not read pods in namespace s: forbidden\nwarning: could not find out whether more would be accepted: too many\n"
+	if err := render.Unread(&out, &explain.Report{Unread: []string{"pods in namespace s: forbidden", `whether a PATCH would be accepted: pods "p" is forbidden: User "u" cannot patch`}}, false); err != nil {
+		t.Fatal(err)
+	}
+	const want = "warning: could not read pods in namespace s: forbidden\nwarning: could not find out whether more would be accepted: too many\n" +
+		"warning: the answer is incomplete: more reads or dry runs were forbidden (2); -v=1 lists them\n"
 	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}

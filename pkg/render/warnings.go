@@ -33,7 +33,7 @@ func Limited(w io.Writer, s *graph.Snapshot, types []*graph.Resource) error {
 }
 
 // limited says how many types can be read where others were refused, and returns what was refused besides. It is empty for a
-// few types, and for such in different places.
+// few types.
 func limited(forbidden map[place][]string, types []*graph.Resource) (text string, others map[place][]string) {
 	known := map[string]bool{}
 	for _, r := range types {
@@ -55,18 +55,22 @@ func limited(forbidden map[place][]string, types []*graph.Resource) (text string
 			places = append(places, at)
 		}
 	}
-	if len(places) != 1 || len(refused) <= fewForbidden {
+	if len(refused) <= fewForbidden {
 		return "", forbidden
+	}
+	beyond := slices.ContainsFunc(places, func(at place) bool { return at.namespace == "" })
+	if len(places) > 1 {
+		places = nil
 	}
 	for at, names := range others { // an object of a type that is counted goes without saying
 		others[at] = slices.DeleteFunc(names, func(name string) bool {
 			kind, _, _ := strings.Cut(name, "/")
-			return at == places[0] && refused[kind]
+			return refused[kind]
 		})
 	}
 	all := 0
 	for _, r := range types {
-		if r.Namespaced || places[0].namespace == "" {
+		if r.Namespaced || beyond {
 			all++
 		}
 	}

@@ -406,7 +406,11 @@ func (f *Finder) doubt(n graph.Node, s *Search) say.Text {
 	working := f.strangers(s)
 	switch {
 	case len(s.unread) > 0:
-		return say.Of(existenceUnread, strings.Join(s.unread, ", "))
+		named := s.unread
+		if more := len(named) - 2; more > 1 {
+			named = append(named[:2:2], fmt.Sprintf("%d more types", more))
+		}
+		return say.Of(existenceUnread, strings.Join(named, ", "))
 	case len(working) > 0:
 		return say.Of(strangerWrites, s.changed(working[0]))
 	case s.strangersLease != "":
