@@ -59,8 +59,9 @@ func limited(forbidden map[place][]string, types []*graph.Resource) (text string
 		return "", forbidden
 	}
 	beyond := slices.ContainsFunc(places, func(at place) bool { return at.namespace == "" })
-	if len(places) > 1 {
-		places = nil
+	in := ""
+	if len(places) == 1 {
+		in = where(places)
 	}
 	for at, names := range others { // an object of a type that is counted goes without saying
 		others[at] = slices.DeleteFunc(names, func(name string) bool {
@@ -74,7 +75,7 @@ func limited(forbidden map[place][]string, types []*graph.Resource) (text string
 			all++
 		}
 	}
-	return fmt.Sprintf("limited view: %d of %s readable%s; -v=1 lists the others", all-len(refused), plural(all, "type"), where(places)), others
+	return fmt.Sprintf("limited view: %d of %s readable%s; -v=1 lists the others", all-len(refused), plural(all, "type"), in), others
 }
 
 func warnings(w io.Writer, s *graph.Snapshot, types []*graph.Resource) error {
