@@ -22,7 +22,7 @@ const (
 	Remade     Reason = "its controller recreates it"
 	Finished   Reason = "it has ended: recreated, it would run again"
 	DataGone   Reason = "its volume is gone, or being deleted: recreated, it would be empty"
-	Unproved   Reason = "whether the volume of that name is the one that it had is not known"
+	Unproved   Reason = "unclear whether the volume of that name is the one that it had"
 	Taken      Reason = "its volume belongs to another claim by now"
 	// StartsEmpty: its controller would make the claim.
 	StartsEmpty Reason = "it would start with an empty volume; --only recreates it nevertheless"
