@@ -110,7 +110,7 @@ type restoring struct {
 	mu sync.Mutex
 	// ids are the UIDs that objects have by now, by those that they had.
 	ids map[types.UID]types.UID
-	// bound are claims whose volumes are theirs.
+	// bound are claims of whose volumes there is nothing to do any more.
 	bound map[*restore.Item]bool
 	// over are items of which there is nothing to do any more, and failed those that were not made.
 	over, failed map[*restore.Item]bool
@@ -375,7 +375,9 @@ func (r *restoring) bind(ctx context.Context, i *restore.Item, last bool) (again
 		r.have(i, claim.UID, &made)
 		return false
 	}
-	return r.fail(i, &made, passing(&made) && !last && ctx.Err() == nil)
+	again = passing(&made) && !last && ctx.Err() == nil
+	r.bound[i] = !again
+	return r.fail(i, &made, again)
 }
 
 // link is what gives an object its references again, nil for nothing to do, with the object as it is.
