@@ -168,6 +168,9 @@ func (r *restoring) contents(ctx context.Context, items []*restore.Item) (conten
 	met := map[types.UID]error{}
 	for _, i := range items {
 		content, no := i.Content(r.ids), error(nil)
+		if to := i.BoundTo(); to != nil && r.elsewhere(ctx, to) != nil { // its data is not given to that
+			content = i.Content(nil)
+		}
 		for _, ref := range content.GetOwnerReferences() {
 			if _, known := met[ref.UID]; !known {
 				met[ref.UID] = r.ownedBy(ctx, i.Object.Namespace, ref)
@@ -284,7 +287,7 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 		r.have(i, i.Now.GetUID(), nil)
 		return false
 	}
-	if to := i.BoundTo(); to != "" && !last && r.comes(to) {
+	if to := i.BoundTo(); to != nil && !last && r.comes(to.Object.UID) {
 		return r.fail(i, nil, true)
 	}
 	c := &Change{Op: remedy.Op{Verb: remedy.Restore, Object: i.Object, Manifest: content.Object}, Why: recreating(r.dir), Risk: explain.Safe}
@@ -359,6 +362,9 @@ func (r *restoring) bind(ctx context.Context, i *restore.Item, last bool) (again
 	made := Record{Time: r.Now(), Change: *c, Status: Unanswered}
 	var now *unstructured.Unstructured
 	if now, made.Err = r.look(ctx, c.Op.Object); made.Err == nil {
+		made.Err = r.elsewhere(ctx, i)
+	}
+	if made.Err == nil {
 		switch then, why := i.Rebind(c.Op.Object, now, claim.UID); {
 		case why != "":
 			made.Status, made.Err = Skipped, errors.New(string(why))
@@ -375,9 +381,21 @@ func (r *restoring) bind(ctx context.Context, i *restore.Item, last bool) (again
 		r.have(i, claim.UID, &made)
 		return false
 	}
-	again = passing(&made) && !last && ctx.Err() == nil
+	again = passing(&made) && !errors.Is(made.Err, errElsewhere) && !last && ctx.Err() == nil
 	r.bound[i] = !again
 	return r.fail(i, &made, again)
+}
+
+// errElsewhere says why a claim is not given its volume.
+var errElsewhere = errors.New("the claim has another volume by now")
+
+// elsewhere returns errElsewhere for a claim that is there and has another volume, as one that its controller has made, or why that is not known.
+func (r *restoring) elsewhere(ctx context.Context, i *restore.Item) error {
+	now, err := r.look(ctx, i.Object)
+	if err == nil && now != nil && i.Elsewhere(now) {
+		return errElsewhere
+	}
+	return err
 }
 
 // link is what gives an object its references again, nil for nothing to do, with the object as it is.

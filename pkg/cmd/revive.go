@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
 // reviveOptions are what the command line of revive says.
@@ -308,20 +308,21 @@ func (o *reviveOptions) complete(ctx context.Context, dir string) error {
 }
 
 // bound waits until claims have their volumes.
-func (j *journaling) bound(ctx context.Context, bindings map[graph.Identity]string) (err error) {
+func (j *journaling) bound(ctx context.Context, bindings []restore.Binding) (err error) {
 	w, end := j.writer(nil), time.Now().Add(bindingTakes)
-	for _, id := range slices.SortedFunc(maps.Keys(bindings), graph.Identity.Compare) {
-		for volume := bindings[id]; ; wait(ctx, time.Second) {
-			now, unread := w.Read(ctx, id)
-			if change.IsGone(id, now, unread) { // a claim that the volume had, and that is not there
+	for _, b := range bindings {
+		for ; ; wait(ctx, time.Second) {
+			now, unread := w.Read(ctx, b.Claim)
+			gone := change.IsGone(b.Claim, now, unread)
+			if gone && !b.Made { // one that the volume had
 				break
 			}
-			if unread == nil && evidence.Nested(now, "status", "phase") == "Bound" && evidence.Nested(now, "spec", "volumeName") == volume {
-				fmt.Fprintln(j.g.Out, render.Bound(id, volume))
+			if !gone && unread == nil && evidence.Nested(now, "status", "phase") == "Bound" && evidence.Nested(now, "spec", "volumeName") == b.Volume {
+				fmt.Fprintln(j.g.Out, render.Bound(b.Claim, b.Volume))
 				break
 			}
-			if ctx.Err() != nil || time.Now().After(end) {
-				fmt.Fprintln(j.g.Out, render.Unbound(id, volume, unread))
+			if gone || ctx.Err() != nil || time.Now().After(end) {
+				fmt.Fprintln(j.g.Out, render.Unbound(b.Claim, b.Volume, unread))
 				err = cmp.Or(ctx.Err(), errRemaining)
 				break
 			}

@@ -350,7 +350,7 @@ func (j *journaling) askServer(ctx context.Context, u *undoing) error {
 
 // takeAllBack takes changes back that were agreed to, each as its object is by then. What it changes is kept in a journal, too.
 // It returns which claims are to be bound to which volumes.
-func (j *journaling) takeAllBack(ctx context.Context, u *undoing) (bindings map[graph.Identity]string, _ error) {
+func (j *journaling) takeAllBack(ctx context.Context, u *undoing) (bindings []restore.Binding, _ error) {
 	journal, err := j.begin(change.Header{Undoes: u.Dir, Redoes: u.Back()})
 	if err != nil {
 		return nil, err

@@ -231,49 +231,75 @@ func (p *planner) unbound(i *Item) {
 		return
 	}
 	by := evidence.Identity(evidence.Volumes, "", name)
+	if other := p.named[by]; other != nil {
+		if p.settle(other); other.Do == Make {
+			return
+		}
+	}
 	now, err := p.Find(by)
-	if err != nil || now == nil || !i.had(now) {
-		return // the run waits for it, and says that it is not bound
+	if err != nil {
+		i.refuse(Unread, by, err)
+		return
 	}
-	by.UID = now.GetUID()
-	if i.Then, _ = i.Rebind(by, now, i.Now.GetUID()); i.Then != nil {
-		i.Do = Bind
+	why := DataGone
+	if now != nil {
+		if by.UID = now.GetUID(); !i.had(now) {
+			why = Taken
+		} else if i.Then, why = i.Rebind(by, now, i.Now.GetUID()); why == "" {
+			if i.Then != nil && i.Do == Nothing {
+				i.Do = Bind
+			}
+			return
+		}
 	}
+	i.refuse(why, by, nil)
 }
 
 // had reports whether a volume is the one that a claim had: another of its name may be another disk.
 func (i *Item) had(volume *unstructured.Unstructured) bool {
-	return volume.GetUID() == i.Volume || evidence.Nested(volume, "spec", "claimRef", "uid") == string(i.Object.UID)
+	uid := types.UID(evidence.Nested(volume, "spec", "claimRef", "uid"))
+	return volume.GetUID() == i.Volume || uid != "" && (uid == i.Object.UID || uid == i.Made)
 }
 
-// BoundTo is the UID that the claim had for which a volume is made, empty for none.
-func (i *Item) BoundTo() types.UID {
-	if i.bound == nil {
-		return ""
-	}
-	return i.bound.Object.UID
+// Elsewhere reports whether a claim has another volume by now than it had.
+func (i *Item) Elsewhere(now *unstructured.Unstructured) bool {
+	name := evidence.Nested(now, "spec", "volumeName")
+	return name != "" && name != evidence.Nested(i.Manifest, "spec", "volumeName")
 }
+
+// BoundTo is the claim for which a volume is made, nil for none.
+func (i *Item) BoundTo() *Item { return i.bound }
 
 // wasBound reports whether a claim had a volume. One that was pending has held no data, even if it names a volume.
 func wasBound(claim *unstructured.Unstructured) bool {
 	return evidence.Nested(claim, "spec", "volumeName") != "" && evidence.Nested(claim, "status", "phase") != string(corev1.ClaimPending)
 }
 
-// Bindings are the claims that are to be bound again, with the names of their volumes. ids are the UIDs that objects have by now, by those that they had.
-func (plan *Plan) Bindings(ids map[types.UID]types.UID) map[graph.Identity]string {
-	all := map[graph.Identity]string{}
+// Binding is a claim that is to be bound to a volume. Made: a plan has made it.
+type Binding struct {
+	Claim  graph.Identity
+	Volume string
+	Made   bool
+}
+
+// Bindings are the claims that are to be bound again. ids are the UIDs that objects have by now, by those that they had.
+func (plan *Plan) Bindings(ids map[types.UID]types.UID) (all []Binding) {
 	for _, i := range plan.Items {
+		makes := i.Do == Make || i.Do == Await
 		switch of := kindOf(i.Object.Resource); {
-		case !i.Writes() || i.Do == Link || ids[i.Object.UID] == "":
+		case i.Late || ids[i.Object.UID] == "" || !makes && i.Then == nil:
 		case of == claim && wasBound(i.Manifest):
-			id := i.Object
-			id.UID = ids[id.UID]
-			all[id] = evidence.Nested(i.Manifest, "spec", "volumeName")
-		case of == volume && i.bound == nil:
+			b := Binding{i.Object, evidence.Nested(i.Manifest, "spec", "volumeName"), true}
+			b.Claim.UID = ids[i.Object.UID]
+			all = append(all, b)
+		case of == volume && (i.bound == nil || i.bound.Do == Nothing):
 			ref := func(field string) string { return evidence.Nested(i.Manifest, "spec", "claimRef", field) }
 			id := evidence.Identity(evidence.Claims, ref("namespace"), ref("name"))
-			if id.UID = types.UID(ref("uid")); id.UID != "" {
-				all[id] = i.Object.Name
+			if id.UID = types.UID(ref("uid")); ids[id.UID] != "" {
+				id.UID = ids[id.UID]
+			}
+			if id.UID != "" {
+				all = append(all, Binding{Claim: id, Volume: i.Object.Name})
 			}
 		}
 	}
@@ -296,7 +322,7 @@ func (i *Item) Rebind(id graph.Identity, now *unstructured.Unstructured, claim t
 		steps = append(steps, remedy.Add(ref, map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": i.Object.Namespace, "name": i.Object.Name, "uid": string(claim)}))
 	case ours && uid == "", ours && uid == string(claim):
 		return nil, ""
-	case !ours || uid != string(i.Object.UID):
+	case !ours || uid != string(i.Object.UID) && uid != string(i.Made):
 		return nil, Taken
 	default:
 		steps = append(steps, remedy.Test(ref+"/uid", uid), remedy.Replace(ref+"/uid", string(claim)))
@@ -313,7 +339,7 @@ func (p *planner) bind(i *Item) {
 		return
 	}
 	c := p.items[types.UID(evidence.Nested(i.Manifest, "spec", "claimRef", "uid"))]
-	if c != nil && c.There() {
+	if c != nil && c.There() && (c.Do != Nothing || !c.Elsewhere(c.Now)) {
 		needy := i.needy // the server can be asked about it before
 		i.needs(c)
 		i.bound, i.needy = c, needy

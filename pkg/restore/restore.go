@@ -267,7 +267,7 @@ func (p *planner) settle(i *Item) {
 	default:
 		p.replaced(i)
 	}
-	if i.Do == Nothing && kindOf(i.Object.Resource) == claim && i.Now.GetUID() != i.Object.UID && i.Manifest != nil {
+	if (i.Do == Nothing || i.Do == Link) && kindOf(i.Object.Resource) == claim && i.Now.GetUID() != i.Object.UID && (i.Now.GetUID() == i.Made || Same(i, i.Now)) {
 		p.unbound(i)
 	}
 }

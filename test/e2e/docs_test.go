@@ -524,7 +524,7 @@ var replacements = []struct {
 }{
 	{uids, "UID"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
-	{regexp.MustCompile(`\bsha256:[0-9a-f]{64}\b`), "sha256:DIGEST"},
+	{regexp.MustCompile(`\bsha256:[0-9a-f]{12,64}\b`), "sha256:DIGEST"},
 	// The last five may have looked like an age, as 24m9s, and been replaced before.
 	{regexp.MustCompile(`(-` + generated + `{8,10})?-(` + generated + `{5}|AGE)\b|-` + generated + `{8,10}\b`), "-HASH"},
 	{regexp.MustCompile(`, context control-plane\b`), ""},

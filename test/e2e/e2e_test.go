@@ -222,7 +222,7 @@ func digest(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 var (
-	digests = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+	digests = regexp.MustCompile(`sha256:[0-9a-f]{12,64}`)
 	ages    = regexp.MustCompile(`\b(\d\ds|\ds ?)`)
 	oldAges = regexp.MustCompile(`\b(1[01]\ds|[2-9]m(\d+s)?)\b`)
 	uids    = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)

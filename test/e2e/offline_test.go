@@ -129,7 +129,7 @@ func onlyReads(args []string) bool {
 		})
 	}
 	// A server that is far away, or slow, is no matter of files; -f - can be read once.
-	if has("--from", "--watch", "-w", "--help", "-h", "--request-timeout", "--server", "--tls-server-name", "-s", "--chunk-size", "-", "events") { // of events a file has some
+	if has("--from", "--contexts", "--all-contexts", "--watch", "-w", "--help", "-h", "--request-timeout", "--server", "--tls-server-name", "-s", "--chunk-size", "-", "events") { // of events a file has some
 		return false
 	}
 	switch args[0] {
