@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -166,9 +167,27 @@ func (r *Revival) tries(ctx context.Context, try func(context.Context, *remedy.O
 	return nil
 }
 
-// full reports whether a quota has no room for an object as long as the same is there (k8s.io/apiserver, plugin/resourcequota/controller.go, CheckRequest).
+// full reports whether a quota has no room for an object only as long as the same is there, which is in what is used
+// (k8s.io/apiserver, plugin/resourcequota/controller.go, CheckRequest: "exceeded quota: Q, requested: A=1, used: A=2, limited: A=2").
 func full(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: ")
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota: ") {
+		return false
+	}
+	_, text, _ := strings.Cut(err.Error(), ", used: ")
+	used, limited, _ := strings.Cut(text, ", limited: ")
+	are := map[string]resource.Quantity{}
+	for one := range strings.SplitSeq(used, ",") {
+		name, value, _ := strings.Cut(one, "=")
+		are[name], _ = resource.ParseQuantity(value)
+	}
+	for one := range strings.SplitSeq(limited, ",") {
+		name, value, _ := strings.Cut(one, "=")
+		limit, err := resource.ParseQuantity(value)
+		if is := are[name]; err != nil || is.Cmp(limit) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // unallocated takes out of a Service what it still has, so that nothing else could have it.
