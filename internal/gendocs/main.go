@@ -8,7 +8,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,7 +44,10 @@ func generate(format, dir, program string) error {
 	switch format {
 	case "house":
 		page, err := house(".")
-		return cmp.Or(err, os.WriteFile(filepath.Join(dir, "house.md"), []byte(page), 0o600))
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, "house.md"), []byte(page), 0o600)
 	case "markdown":
 		return doc.GenMarkdownTree(root, dir)
 	case "man":

@@ -112,7 +112,7 @@ func (r *Recorded) Since(lost []restore.Saved, all []*Recorded) {
 			continue
 		}
 		for i := range later.Changes {
-			if e := &later.Changes[i]; e.Op.Verb == remedy.Restore && e.Status.stands() {
+			if e := &later.Changes[i]; e.Op.Verb == remedy.Restore && e.was != "" && e.Status.stands() { // without an answer the new UID is not known
 				made[e.was] = e.Op.Object.UID
 			}
 		}
