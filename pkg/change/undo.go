@@ -3,7 +3,6 @@
 package change
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -221,7 +219,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 		return nil, Gone, nil
 	case standing == remedy.AsBefore:
 		return nil, Undone, nil
-	case len(steps) == 0, rewritten(op, fields, now):
+	case len(steps) == 0, rewritten(op, steps, now):
 		return nil, Changed, nil
 	}
 	if now.GetDeletionTimestamp() != nil && slices.ContainsFunc(steps, func(s remedy.Step) bool { return s.Op == "add" && strings.HasPrefix(s.Path, "/metadata/finalizers") }) {
@@ -241,38 +239,6 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 		return nil, Destroys, nil
 	}
 	return &back, map[remedy.Standing]Obstacle{remedy.Altered: Changed}[standing], nil
-}
-
-// FieldManager is recorded by the API server as who has written what this program writes.
-const FieldManager = "kubectl-gc"
-
-// rewritten reports whether others have written a value of a change since, though it is what the change made: the API server knows them as managers of the field.
-// A scaling of others leaves none, as the API server loses who writes by the subresource. A list as a whole is of whoever has written to it last.
-func rewritten(op *remedy.Op, fields []remedy.Field, now *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(fields, func(f remedy.Field) bool {
-		var path fieldpath.Path
-		for _, name := range strings.Split(f.Path, "/")[1:] {
-			name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
-			path = append(path, fieldpath.PathElement{FieldName: &name})
-		}
-		ours, theirs := false, false
-		for _, e := range now.GetManagedFields() {
-			var set fieldpath.Set
-			if e.FieldsV1 != nil && set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) == nil && set.Has(path) {
-				ours, theirs = ours || e.Manager == FieldManager, theirs || e.Manager != FieldManager
-			}
-		}
-		lost := op.Verb == remedy.Scale && graph.BuiltinGroup(op.Object.Resource.Group) && len(now.GetManagedFields()) > 0 && !ours
-		return isScalar(f.Is) && (theirs || lost)
-	})
-}
-
-func isScalar(value any) bool {
-	switch value.(type) {
-	case nil, []any, map[string]any:
-		return false
-	}
-	return true
 }
 
 // owners returns why a reference that steps put back must not be: its owner is gone, so that the garbage collector would delete the object.

@@ -405,12 +405,14 @@ func TestUndo(t *testing.T) {
 	replicas := func(n int64) func(*testapi.Server) {
 		return edit(func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, n, "spec", "replicas") })
 	}
-	managed := func(by ...string) func(*testapi.Server) {
+	ignored := remedy.PatchOf(a, remedy.Test("/webhooks/1/name", "w"), remedy.Replace("/webhooks/1/failurePolicy", "Ignore"))
+	const replicated, policy = `{"f:spec":{"f:replicas":{}}}`, `{"f:webhooks":{"k:{\"name\":\"w\"}":{"f:failurePolicy":{}}}}`
+	managed := func(fields string, by ...string) func(*testapi.Server) {
 		return edit(func(o *unstructured.Unstructured) {
 			entries := []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:suspend":{}}}`)}}}
 			for _, manager := range by {
 				if manager != "" {
-					entries = append(entries, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}})
+					entries = append(entries, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}})
 				}
 			}
 			o.SetManagedFields(entries)
@@ -421,10 +423,13 @@ func TestUndo(t *testing.T) {
 		then func(*testapi.Server)
 		want string
 	}{
-		"a workload that others have scaled up, and down": {[]remedy.Op{scale}, managed("kubectl"), "Changed"},
-		"a workload that this program has scaled":         {[]remedy.Op{scale}, managed("kubectl-gc"), "scale 0 3"},
-		"a workload whose replicas nobody manages":        {[]remedy.Op{scale}, managed(""), "Changed"},
-		"a workload that others declare so, too":          {[]remedy.Op{scale}, managed("kubectl-gc", "argocd"), "Changed"},
+		"a workload that others have scaled up, and down":  {[]remedy.Op{scale}, managed(replicated, "kubectl"), "Changed"},
+		"a workload that this program has scaled":          {[]remedy.Op{scale}, managed(replicated, "kubectl-gc"), "scale 0 3"},
+		"a workload whose replicas nobody manages":         {[]remedy.Op{scale}, managed(replicated, ""), "Changed"},
+		"a workload that others declare so, too":           {[]remedy.Op{scale}, managed(replicated, "kubectl-gc", "argocd"), "Changed"},
+		"a webhook's policy":                               {[]remedy.Op{ignored}, managed(policy, "kubectl-gc"), "replace /webhooks/1/failurePolicy Fail"},
+		"one that others have set to the same":             {[]remedy.Op{ignored}, managed(policy, "kubectl-gc", "kubectl-edit"), "Changed"},
+		"another webhook that others have set to the same": {[]remedy.Op{ignored}, managed(strings.Replace(policy, `"w\"`, `"x\"`, 1), "kubectl-edit"), "replace /webhooks/1/failurePolicy Fail"},
 
 		"a finalizer":                  {[]remedy.Op{finalizer}, nil, `add /metadata/finalizers/- x/y`},
 		"a reference":                  {[]remedy.Op{reference}, nil, `add /metadata/ownerReferences/- b`},
@@ -446,7 +451,7 @@ func TestUndo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testapi.New()
-			s.Put(a, object(t, `{"metadata":{"finalizers":["x/y","x/z"],"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"},{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"uid-c"}]},"spec":{"replicas":3,"suspend":true}}`))
+			s.Put(a, object(t, `{"metadata":{"finalizers":["x/y","x/z"],"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"},{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"uid-c"}]},"spec":{"replicas":3,"suspend":true},"webhooks":[{"name":"x","failurePolicy":"Ignore"},{"name":"w","failurePolicy":"Fail"}]}`))
 			s.Put(thing("configmaps", "b"), map[string]any{})
 			s.Put(thing("configmaps", "c"), map[string]any{})
 			w := writing(t, s)

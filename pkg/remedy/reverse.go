@@ -326,7 +326,8 @@ func union(a, b map[string]any) map[string]any {
 }
 
 var (
-	unescape = strings.NewReplacer("~1", "/", "~0", "~")
+	// Unescape makes a key of a part of a JSON pointer.
+	Unescape = strings.NewReplacer("~1", "/", "~0", "~")
 	escape   = strings.NewReplacer("~", "~0", "/", "~1")
 )
 
@@ -335,7 +336,7 @@ func At(value any, pointer string) (any, bool) {
 	for _, key := range strings.Split(pointer, "/")[1:] {
 		switch v := value.(type) {
 		case map[string]any:
-			inner, ok := v[unescape.Replace(key)]
+			inner, ok := v[Unescape.Replace(key)]
 			if !ok {
 				return nil, false
 			}

@@ -279,7 +279,7 @@ func field(pointer string) string {
 		}
 		text.WriteString(part)
 	}
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(text.String())
+	return remedy.Unescape.Replace(text.String())
 }
 
 // purpose says what a change is for that its operation does not show: a deletion, an exemption, and one of owner references.

@@ -197,31 +197,7 @@ func (p *planner) claim(i *Item) {
 	if name == "" || !wasBound(i.Manifest) {
 		return
 	}
-	by, why := evidence.Identity(evidence.Volumes, "", name), DataGone
-	if other := p.named[by]; other != nil {
-		if p.settle(other); other.Do == Make {
-			return
-		}
-		if other.Do == Refuse && other.Reason != NotAsked {
-			i.refuse(DataGone, by, nil)
-			return
-		}
-	}
-	now, err := p.Find(by)
-	if err != nil {
-		i.refuse(Unread, by, err)
-		return
-	}
-	if now != nil && i.had(now) {
-		by.UID = now.GetUID()
-		if i.Then, why = i.Rebind(by, now, ""); why == "" {
-			return
-		}
-	}
-	if now != nil && i.Volume == "" && !i.had(now) {
-		why = Unproved
-	}
-	i.refuse(why, by, nil)
+	p.give(i, name, "")
 }
 
 // unbound is a claim that an earlier undo has made: it might have ended before the volume was the claim's.
@@ -230,29 +206,41 @@ func (p *planner) unbound(i *Item) {
 	if name == "" || evidence.Nested(i.Now, "spec", "volumeName") != name || evidence.Nested(i.Now, "status", "phase") == string(corev1.ClaimBound) {
 		return
 	}
+	if p.give(i, name, i.Now.GetUID()); i.Then != nil && i.Do == Nothing {
+		i.Do = Bind
+	}
+}
+
+// give has the volume of a claim become that of the one with the UID, which is empty before it is made, or refuses the claim. A volume that is
+// made is made with it.
+func (p *planner) give(i *Item, name string, claim types.UID) {
 	by := evidence.Identity(evidence.Volumes, "", name)
 	if other := p.named[by]; other != nil {
 		if p.settle(other); other.Do == Make {
 			return
 		}
-	}
-	now, err := p.Find(by)
-	if err != nil {
-		i.refuse(Unread, by, err)
-		return
-	}
-	why := DataGone
-	if now != nil {
-		if by.UID = now.GetUID(); !i.had(now) {
-			why = Taken
-		} else if i.Then, why = i.Rebind(by, now, i.Now.GetUID()); why == "" {
-			if i.Then != nil && i.Do == Nothing {
-				i.Do = Bind
-			}
+		if claim == "" && other.Do == Refuse && other.Reason != NotAsked {
+			i.refuse(DataGone, by, nil)
 			return
 		}
 	}
-	i.refuse(why, by, nil)
+	now, err := p.Find(by)
+	why := DataGone
+	switch {
+	case err != nil:
+		why = Unread
+	case now == nil:
+	case i.had(now):
+		by.UID = now.GetUID()
+		if i.Then, why = i.Rebind(by, now, claim); why == "" {
+			return
+		}
+	case claim != "":
+		by.UID, why = now.GetUID(), Taken
+	case i.Volume == "":
+		why = Unproved
+	}
+	i.refuse(why, by, err)
 }
 
 // had reports whether a volume is the one that a claim had: another of its name may be another disk.
