@@ -302,7 +302,7 @@ func (j *judgement) withoutRight(by *controllers.Candidate) *finding.Cause {
 		Summary:    say.Of(NotAllowed, by.ID(), resource),
 		Evidence:   []finding.Fact{finding.At(at.String(), resource.String(), j.Finder.Says(by.Workload, j.n.Node))},
 		Controller: j.actor(by, controllers.Denied),
-		Ways:       []finding.Way{j.askRights(by)},
+		Ways:       []finding.Way{finding.See(j.askRights(by), RestoreRights)},
 	}
 	if st := j.Finder.StateOf(by.Workload); st.Liveness != controllers.Alive {
 		c.Summary = say.Of(NotAllowedAtLeast, by.ID(), resource, st.Because)
@@ -335,18 +335,19 @@ func (j *judgement) grantEverywhere(by *controllers.Candidate) finding.Way {
 }
 
 // askRights asks the API server whether the controller is allowed to remove the finalizer.
-func (j *judgement) askRights(by *controllers.Candidate) finding.Way {
-	what := j.n.Resource().GroupResource().String() + "/" + j.n.Name()
-	return finding.See(remedy.CanI("patch", what, by.Account().User(), j.n.Namespace()), RestoreRights)
+func (j *judgement) askRights(by *controllers.Candidate) remedy.Look {
+	return remedy.CanI("patch", j.n.Resource().GroupResource().String()+"/"+j.n.Name(), by.Account().User(), j.n.Namespace())
 }
 
-// deadOrDenied is a finalizer whose controller does not run. When it would not be
-// allowed to remove the finalizer either, that is said, too.
+// deadOrDenied is a finalizer whose controller does not run. To start one is no use, and might start another's, while it is not allowed to
+// remove the finalizer either.
 func (j *judgement) deadOrDenied(by *controllers.Candidate) *finding.Cause {
 	c := j.dead(by)
-	if by.Named && j.Finder.MayNotChange(by.Workload, j.n.Node) {
-		c.Own = []finding.Fact{finding.AtSays(by.Account().String(), j.n.Resource().GroupResource().String(), DeniedAsWell)}
-		c.OwnWays = []finding.Way{j.askRights(by)}
+	if j.Finder.MayNotChange(by.Workload, j.n.Node) {
+		resource := j.n.Resource().GroupResource()
+		c.Key, c.Summary = c.Key+" denied "+resource.String(), c.Summary.And(DeniedAsWell, resource)
+		c.Evidence = append(c.Evidence, finding.At(by.Account().String(), resource.String(), j.Finder.Says(by.Workload, j.n.Node)))
+		c.Ways = []finding.Way{finding.See(j.askRights(by), ReapplyDown)}
 	}
 	return c
 }

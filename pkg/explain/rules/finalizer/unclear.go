@@ -96,7 +96,7 @@ func (j *judgement) tryCandidate(k *controllers.Contender) []finding.Way {
 	case st.Unstarted && st.Liveness == controllers.Unsure:
 		return []finding.Way{workload.Describe(k.Workload, st.Pod)}
 	case k.Lacks():
-		return ifController(k.Candidate, []finding.Way{j.askRights(k.Candidate)})
+		return ifController(k.Candidate, []finding.Way{finding.See(j.askRights(k.Candidate), RestoreRights)})
 	}
 	return []finding.Way{workload.ReadLogs(k.Workload, j.n.Name())}
 }
@@ -128,7 +128,7 @@ func (j *judgement) unsure(a *controllers.Answer) *finding.Cause {
 	}
 	if by := a.Called; by != nil {
 		c.Controller.Among = append(c.Controller.Among, finding.Facts(j.Finder.StateOf(by.Workload).Evidence...)...)
-		c.Ways = append(c.Ways, ifController(by, []finding.Way{j.askRights(by)})...)
+		c.Ways = append(c.Ways, ifController(by, []finding.Way{finding.See(j.askRights(by), RestoreRights)})...)
 	}
 	see := finding.See(remedy.ManagedFields(j.n.Identity()), SeeStatusAndSetter)
 	if a.Guessed() {

@@ -60,7 +60,8 @@ const (
 	BindEverywhere    say.Word = cannotBindThere + "bind ClusterRole/%s, which allows the change, in all namespaces; delete ClusterRoleBinding/%s once the object is gone"
 	RightsUntilThen   say.Word = "until then the controller has the rights of that role in all namespaces"
 	RestoreRights     say.Word = "check this right, then reapply the RBAC objects of the product's chart or manifest" + resumes
-	DeniedAsWell      say.Word = "RBAC does not allow the controller to update or patch it: it needs that as well"
+	DeniedAsWell      say.Word = "; and RBAC does not allow it to update or patch %s"
+	ReapplyDown       say.Word = "check this right, then reapply the product's chart or manifest: the controller needs the right, and to run"
 )
 
 // A controller that does not work or does not exist.
