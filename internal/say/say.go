@@ -35,10 +35,13 @@ func Of(w string, args ...any) Text {
 }
 
 // Plain returns the text of a value of the cluster, such as a name or a server's message. It has no word. That of an empty
-// string says nothing.
+// string says nothing, and that of a text is the text.
 func Plain(value any) Text {
 	if value == "" {
 		return Text{}
+	}
+	if t, is := value.(Text); is {
+		return t
 	}
 	return Text{[]part{{args: []any{value}}}}
 }

@@ -56,7 +56,7 @@ func (b *book) join(c *Cause, facts ...Evidence) int {
 // tell adds facts that a cause does not have yet.
 func (b *book) tell(c *Cause, facts []Evidence) {
 	for _, fact := range facts {
-		if !slices.Contains(c.Evidence, fact) {
+		if !slices.ContainsFunc(c.Evidence, fact.Equal) {
 			c.Evidence = append(c.Evidence, fact)
 		}
 	}
@@ -106,13 +106,14 @@ func (b *book) finish(c *Cause) {
 		c.Evidence = append(c.Evidence, c.Remedies[i].facts...)
 	}
 	if more := b.members[c] - evidence.MaxShown; more > 0 {
-		c.Evidence = append(c.Evidence, Evidence{Source: c.Object.Resource.Resource, Value: fmt.Sprintf(andMore, more)})
+		c.Evidence = append(c.Evidence, evidence.At(c.Object.Resource.Resource, "", fmt.Sprintf(andMore, more)))
 	}
-	seen := map[Evidence]bool{}
+	seen := map[string]bool{}
 	once := func(facts []Evidence) []Evidence {
 		return slices.DeleteFunc(facts, func(e Evidence) bool {
-			again := seen[e]
-			seen[e] = true
+			key := e.Key()
+			again := seen[key]
+			seen[key] = true
 			return again
 		})
 	}

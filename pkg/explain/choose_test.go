@@ -237,7 +237,7 @@ func said(c *explain.Cause) string {
 		facts = append(facts[:len(facts):len(facts)], c.Controller.Evidence...)
 	}
 	for _, e := range facts {
-		b.WriteString(e.Source + " " + e.Path + ": " + e.Value + "\n")
+		b.WriteString(e.Key() + "\n")
 	}
 	for _, r := range c.Remedies {
 		b.WriteString(string(r.Risk) + " " + r.Command + " " + r.Effect.String() + "\n")

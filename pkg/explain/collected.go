@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -21,7 +22,7 @@ func (w *walker) collected(n graph.Node) say.Text {
 		return say.Text{}
 	}
 	ref := &refs[max(0, slices.IndexFunc(refs, func(ref graph.Reference) bool { return ref.Reason != graph.Absent }))]
-	at, owner := fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), ref.Kind+"/"+ref.Name
+	at, owner := fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), evidence.Named(ref.Kind, "", ref.Name)
 	switch ref.Reason {
 	case graph.UIDMismatch:
 		return say.Of(ownerReplaced, at, owner).And(saveFirst)

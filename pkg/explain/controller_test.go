@@ -358,7 +358,7 @@ func TestReleasedLease(t *testing.T) {
 				}
 			}
 			report := s.report(t)
-			if len(report.Causes) != 1 || len(report.Causes[0].Evidence) == 0 || report.Causes[0].Evidence[0].Value != c.evidence {
+			if len(report.Causes) != 1 || len(report.Causes[0].Evidence) == 0 || report.Causes[0].Evidence[0].Value.String() != c.evidence {
 				t.Errorf("causes: %+v", report.Causes)
 			}
 			if stuck := report.Causes[0].Verdict == explain.Stuck; stuck == c.taken || waited == 0 {

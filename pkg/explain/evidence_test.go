@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 )
 
 const autoscaler = `HorizontalPodAutoscaler/op/hpa {"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"widget-operator"},"minReplicas":3}}
@@ -48,31 +50,31 @@ ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects"
 		want              explain.Evidence
 	}{
 		{"an account that may impersonate", alive + node + widgetCRD + account + impersonates + deployment(1) + pod(ready) + owned, "fin-unknown",
-			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "is allowed to impersonate others, so its rights are unknown"}},
+			evidence.At("Deployment/op/widget-operator", "candidate", "is allowed to impersonate others, so its rights are unknown")},
 		{"what could remove it", alive + node + account + everything + deployment(1) + pod(ready) + "ConfigMap/s/a deleted=60 finalizers=acme.org/x", "fin-absent",
-			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "ClusterRoleBinding/all gives it ClusterRole/all, which allows it to change the object"}},
+			evidence.At("Deployment/op/widget-operator", "candidate", "ClusterRoleBinding/all gives it ClusterRole/all, which allows it to change the object")},
 		{"an instance older than its definition", alive + "CustomResourceDefinition/widgets.example.com made=100\nWidget/s/w made=1000 deleted=60 finalizers=" + fin, "fin-absent",
-			explain.Evidence{Source: "CustomResourceDefinition/widgets.example.com", Path: "metadata.creationTimestamp", Value: "the definition was deleted and recreated"}},
+			evidence.At("CustomResourceDefinition/widgets.example.com", "metadata.creationTimestamp", "the definition was deleted and recreated")},
 		{"a condition that waits", install + deployment(1) + pod(ready) + strings.TrimSuffix(owned, "}\n") +
 			`,"status":{"conditions":[{"type":"Drained","status":"False","reason":"Draining","message":"3 nodes to go","lastTransitionTime":"2026-01-02T03:03:00Z"}]}}`, "fin-working",
-			explain.Evidence{Source: "Widget/s/w", Path: "status.conditions[Drained]", Value: "3 nodes to go (for 65s)"}},
+			evidence.At("Widget/s/w", "status.conditions[Drained]", "3 nodes to go (for 65s)")},
 		{"a message that is no failure", install + deployment(1) + pod(ready) + strings.TrimSuffix(owned, "}\n") + `,"status":{"message":"draining"}}`, "fin-working",
-			explain.Evidence{Source: "Widget/s/w", Path: "status.message", Value: "draining"}},
+			evidence.At("Widget/s/w", "status.message", "draining")},
 		{"what failed before the deletion", install + deployment(1) + pod(ready) + strings.TrimSuffix(owned, "}\n") +
 			`,"status":{"conditions":[{"type":"Failed","status":"True","message":"no credentials","lastTransitionTime":"2026-01-02T02:00:00Z"}]}}`, "fin-working",
-			explain.Evidence{Source: "Widget/s/w", Path: "status.conditions[Failed]", Value: "no credentials (for 64m)"}},
+			evidence.At("Widget/s/w", "status.conditions[Failed]", "no credentials (for 64m)")},
 		{"an event of a quarter of an hour ago", install + deployment(1) + pod(ready) + owned +
 			`Event/s/e {"type":"Normal","reason":"Waiting","message":"for the volume","involvedObject":{"uid":"w"},"firstTimestamp":"2026-01-02T02:50:00Z","lastTimestamp":"2026-01-02T02:50:00Z"}`, "fin-working",
-			explain.Evidence{Source: "Event about /", Path: "message", Value: "for the volume"}},
+			evidence.At("Event about ", "message", "for the volume")},
 		{"the replicas of an autoscaler", install + deployment(0) + autoscaler + owned, "fin-dead",
-			explain.Evidence{Source: "HorizontalPodAutoscaler/op/hpa", Path: "spec.minReplicas", Value: "3; it scales Deployment/op/widget-operator"}},
+			evidence.At("HorizontalPodAutoscaler/op/hpa", "spec.minReplicas", "3; it scales Deployment/op/widget-operator")},
 		{"autoscalers that cannot be read", install + deployment(0) + autoscaler + owned + "unreadable horizontalpodautoscalers", "fin-dead",
-			explain.Evidence{Source: "horizontalpodautoscalers.autoscaling in namespace op", Value: "refused by the test"}},
+			evidence.At("horizontalpodautoscalers.autoscaling in namespace op", "", "refused by the test")},
 		{"replicas of which nothing tells", install + deployment(0) + owned, "fin-dead",
-			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "spec.replicas", Value: "1 is assumed"}},
+			evidence.At("Deployment/op/widget-operator", "spec.replicas", "1 is assumed")},
 		{"the replicas that a tool has kept", install + downscaled + owned, "fin-dead",
-			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "metadata.annotations[downscaler/original-replicas]", Value: "2, kept by kube-downscaler"}},
-		{"the controller's failure with the second object", seenLater, "adm-webhook-deny", explain.Evidence{Source: "Event about /", Path: "message", Value: "denied it"}},
+			evidence.At("Deployment/op/widget-operator", "metadata.annotations[downscaler/original-replicas]", "2, kept by kube-downscaler")},
+		{"the controller's failure with the second object", seenLater, "adm-webhook-deny", evidence.At("Event about ", "message", "denied it")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var all []explain.Evidence
@@ -85,7 +87,7 @@ ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects"
 				}
 			}
 			is := func(e explain.Evidence) bool {
-				return e.Source == c.want.Source && e.Path == c.want.Path && strings.Contains(e.Value, c.want.Value)
+				return e.Source.String() == c.want.Source.String() && e.Path == c.want.Path && strings.Contains(e.Value.String(), c.want.Value.String())
 			}
 			if !slices.ContainsFunc(all, is) {
 				t.Errorf("no %v among %v", c.want, all)

@@ -148,7 +148,7 @@ func TestProbesNameWhatWasAsked(t *testing.T) {
 		for _, cause := range parse(t, cluster.String()+c.more).report(t).Causes {
 			if cause.ID == c.id {
 				blocks += cause.Blocks
-				got = append(got, cause.Evidence[0].Source)
+				got = append(got, cause.Evidence[0].Source.String())
 			}
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {

@@ -84,7 +84,7 @@ func (w *walker) onlyYours(n graph.Node, r admission.Reply, known []hold) bool {
 		return false
 	}
 	if working != nil && working.Object == n.Identity() {
-		w.show(working, Evidence{Source: r.Fact().Source, Path: sentByYou, Value: r.Message})
+		w.show(working, evidence.At(r.Fact().Source, sentByYou, r.Message))
 	}
 	return true
 }

@@ -26,7 +26,7 @@ func told(t *testing.T, report *explain.Report, id string) string {
 		var text strings.Builder
 		text.WriteString(c.Object.String() + ": " + c.Summary.String() + "\n")
 		for _, e := range c.Evidence {
-			text.WriteString(strings.Join(strings.Fields(e.Source+" "+e.Path+": "+e.Value), " ") + "\n")
+			text.WriteString(strings.Join(strings.Fields(e.Key()), " ") + "\n")
 		}
 		for _, r := range c.Remedies {
 			text.WriteString("[" + string(r.Risk) + "] " + strings.TrimSpace(verb(r.Command)+" "+r.Effect.String()) + "\n")

@@ -15,18 +15,6 @@ import (
 
 // What rules find, in words, commands and risks.
 
-// shown are facts in words.
-func shown(found []finding.Fact) []Evidence {
-	var facts []Evidence
-	for _, f := range found {
-		if !f.Says.IsZero() {
-			f.Value = f.Says.String()
-		}
-		facts = append(facts, f.Fact)
-	}
-	return facts
-}
-
 // holdsOf are the blockers of an object that a rule found.
 func (w *walker) holdsOf(blockers []finding.Blocker) []hold {
 	var holds []hold
@@ -69,7 +57,7 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 		c.Waits, c.Covers = f.Waits, f.Covers
 	}
 	if first || f.Grows {
-		w.tell(c, shown(f.Evidence))
+		w.tell(c, f.Evidence)
 	}
 	if first || f.Grows || f.Worst && f.Verdict.Gravity() > c.Verdict.Gravity() {
 		c.Verdict, c.Until, c.Summary, c.Decides = f.Verdict, f.Until, f.Said(), f.Decides
@@ -82,10 +70,10 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 		}
 	}
 	if f.First != nil {
-		w.show(c, shown([]finding.Fact{*f.First})[0])
+		w.show(c, *f.First)
 	}
 	switch {
-	case len(f.Own) > 0 && (w.join(c, shown(f.Own)...) <= evidence.MaxShown || w.Each):
+	case len(f.Own) > 0 && (w.join(c, f.Own...) <= evidence.MaxShown || w.Each):
 		for _, r := range w.remedies(f.OwnWays) {
 			if r.Operation != nil {
 				w.offer(c, r)
@@ -103,14 +91,14 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 
 // controller is what should act, in words.
 func (d commands) controller(by *finding.Controller) *Controller {
-	facts := shown(by.Evidence)
+	facts := slices.Clone(by.Evidence)
 	if by.Logs != nil {
-		facts = append(facts, Evidence{Source: "logs", Value: by.Logs.Command(d.programs)})
+		facts = append(facts, evidence.At("logs", "", by.Logs.Command(d.programs)))
 	}
 	for _, m := range by.Known {
 		facts = append(facts, entryEvidence(m)...)
 	}
-	return &Controller{Name: by.Name, Liveness: by.Liveness, Evidence: append(facts, shown(by.Among)...)}
+	return &Controller{Name: by.Name, Liveness: by.Liveness, Evidence: append(facts, by.Among...)}
 }
 
 // commands makes actions of what remedies do, to objects that a graph may have.
@@ -163,7 +151,7 @@ func (d commands) remedy(way *finding.Way) Remedy {
 	if way.Leftover {
 		risk = Disruptive
 	}
-	r := Remedy{Effect: way.Effect, Risk: risk.Worse(way.Risk), Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, In: way.In, facts: shown(way.Facts), slot: way.Slot}
+	r := Remedy{Effect: way.Effect, Risk: risk.Worse(way.Risk), Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, In: way.In, facts: way.Facts, slot: way.Slot}
 	switch {
 	case way.Op != nil:
 		r.Action = Action{Command: way.Op.Command(d.programs), Operation: way.Op, Undo: way.Op.Undo(d.programs)}

@@ -212,7 +212,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	if w.Workloads == nil {
 		w.Workloads = controllers.NewWorkloads(ctx, in.Cluster)
 	}
-	w.finder = controllers.New(w.evidence, w.Workloads, w.Catalogue, func() []Evidence { return shown(w.rules.UnmadePods()) })
+	w.finder = controllers.New(w.evidence, w.Workloads, w.Catalogue, func() []Evidence { return w.rules.UnmadePods() })
 	w.asker = admission.New(ctx, in.Prober, w.evidence, w.finder)
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")

@@ -4,6 +4,7 @@ package explain
 
 import (
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/finalizer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 )
@@ -31,14 +32,14 @@ const FromCatalogue = "the catalogue of finalizers"
 // entryEvidence is what the catalogue says of a finalizer.
 func entryEvidence(m finalizers.Match) []Evidence {
 	var facts []Evidence
-	add := func(what, value string) {
-		if value != "" {
-			facts = append(facts, Evidence{Source: FromCatalogue, Path: what, Value: value})
+	add := func(what string, value any) {
+		if fact := evidence.At(FromCatalogue, what, value); !fact.Value.IsZero() {
+			facts = append(facts, fact)
 		}
 	}
 	add("waits for", m.WaitsFor)
 	for _, workload := range m.Workloads {
-		add("usually runs as", finalizer.RunsAs(workload).String())
+		add("usually runs as", finalizer.RunsAs(workload))
 	}
 	add("runs outside the cluster", m.OffCluster)
 	add("note", m.Note)

@@ -156,7 +156,7 @@ func (b *barriers) lost(n graph.Node, w *controllers.Workload, grants func() []s
 	if b.going[w.ID().UID] && b.awaited(w.ID().UID, m) {
 		return deprivation{kind: ofItself, step: b.beginsIn(w.ID().UID)[0] + 1}
 	}
-	account := w.Account().String()
+	account := w.Account().ID().String()
 	if id, goes := b.named[account]; goes && b.gone(id.UID, m) {
 		return deprivation{kind: ofObject, what: account, step: b.step(id.UID)}
 	}

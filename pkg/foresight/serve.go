@@ -279,9 +279,9 @@ func (l *looker) paused(s *Service, n graph.Node) {
 	switch {
 	case p == nil:
 	case certain:
-		s.whenever(Stuck, say.Of(StuckBy, say.Of(pausedBy, s.By, s.Finalizer, p)))
+		s.whenever(Stuck, say.Of(StuckBy, say.Of(pausedBy, s.By, s.Finalizer, p.Text())))
 	default:
-		s.whenever(Racing, say.Of(ifPausedBy, s.By, s.Finalizer, p))
+		s.whenever(Racing, say.Of(ifPausedBy, s.By, s.Finalizer, p.Text()))
 	}
 }
 
@@ -294,7 +294,7 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) deprivation {
 	if l.going[w.ID().UID] && !l.order.spares(w.ID().UID, n.UID()) && !l.goesAfter(w.ID().UID, n.UID()) && !l.leavesPods(w) && !l.replaced(w) {
 		return l.goesWith(deprivation{kind: ofItself}, w.ID())
 	}
-	account := w.Account().String()
+	account := w.Account().ID().String()
 	if id, is := goes(account); is {
 		return l.goesWith(deprivation{kind: ofObject, what: account}, id)
 	}
@@ -368,7 +368,7 @@ func (l *looker) replaced(w *controllers.Workload) bool {
 // not be able to, change an object.
 func (l *looker) needs(n graph.Node, w *controllers.Workload) []types.UID {
 	needs := []types.UID{w.ID().UID}
-	names := slices.Concat([]string{w.Account().String()}, l.grantsThatGo(w, n), l.now.finder.Mounts(w))
+	names := slices.Concat([]string{w.Account().ID().String()}, l.grantsThatGo(w, n), l.now.finder.Mounts(w))
 	for _, node := range l.now.finder.NodesOf(w) {
 		names = append(names, "Node/"+node)
 	}
@@ -404,7 +404,8 @@ func (l *looker) goesWith(d deprivation, id graph.Identity) deprivation {
 // the object.
 func (l *looker) grantsThatGo(w *controllers.Workload, n graph.Node) []string {
 	var names []string
-	for _, name := range l.now.finder.GrantedBy(w, n) {
+	for _, by := range l.now.finder.GrantedBy(w, n) {
+		name := by.String()
 		if _, goes := l.named[name]; goes && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

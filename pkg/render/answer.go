@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -424,27 +423,12 @@ func StuckNames(w io.Writer, report *explain.Report) error {
 
 // worded returns a text with objects named as users of kubectl do.
 func worded(t say.Text) string {
-	return renamed(t.With(func(arg any) any {
+	return t.With(func(arg any) any {
 		if id, is := arg.(graph.Identity); is {
 			return objectName(id)
 		}
 		return arg
-	}))
-}
-
-// kindPath is how documents name an object in a text: Kind/NAMESPACE/NAME, or Kind/NAME.
-var kindPath = regexp.MustCompile(`\b((?:API|CSI|IP)?[A-Z][a-z][A-Za-z]*)/(?:([a-z0-9][-a-z0-9]*)/)?([a-z0-9][-.:a-z0-9]*[a-z0-9]|[a-z0-9])`)
-
-// renamed returns a text in which objects are named as users of kubectl name them. What is quoted stays as it is.
-func renamed(text string) string {
-	parts := strings.Split(text, `"`)
-	for i := 0; i < len(parts); i += 2 {
-		parts[i] = kindPath.ReplaceAllStringFunc(parts[i], func(found string) string {
-			of := kindPath.FindStringSubmatch(found)
-			return objectName(graph.Identity{Resource: graph.Resource{Kind: of[1]}, Namespace: of[2], Name: of[3]})
-		})
-	}
-	return strings.Join(parts, `"`)
+	})
 }
 
 // objectName names an object as users of kubectl do.

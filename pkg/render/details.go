@@ -34,14 +34,14 @@ func (a *StuckAnswer) facts(c *explain.Cause) {
 
 func (a *StuckAnswer) evidence(word string, all []explain.Evidence) {
 	for _, e := range all {
-		what := e.Source
+		what := worded(e.Source)
 		switch {
-		case e.Path != "" && e.Source == explain.FromCatalogue: // its paths say what follows
+		case e.Path != "" && what == explain.FromCatalogue: // its paths say what follows
 			what += ": " + e.Path
 		case e.Path != "":
 			what += " " + e.Path
 		}
-		a.part(word, bold, renamed(what+": "+e.Value))
+		a.part(word, bold, what+": "+worded(e.Value))
 		word = ""
 	}
 }

@@ -68,7 +68,7 @@ func said(c *explain.Cause, held []string) string {
 	}
 	for _, e := range c.Evidence {
 		if strings.HasSuffix(e.Path, "message") {
-			words = append(words, digits().ReplaceAllString(e.Value, ""))
+			words = append(words, digits().ReplaceAllString(e.Value.String(), ""))
 		}
 	}
 	text := strings.Join(words, "\x00")

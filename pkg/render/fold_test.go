@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -26,7 +27,7 @@ func TestFold(t *testing.T) {
 		}
 		c := &explain.Cause{
 			Kind: explain.Kind{ID: "svc-lb"}, Object: id, Verdict: explain.Stuck, Summary: say.Plain("the load balancer of " + name + " is there"),
-			Evidence: []explain.Evidence{{Source: "Event", Path: "message", Value: message}, {Source: id.String(), Path: "status.ip", Value: fmt.Sprint("10.0.0.", i)}},
+			Evidence: []explain.Evidence{evidence.At("Event", "message", message), evidence.At(id, "status.ip", fmt.Sprint("10.0.0.", i))},
 			Remedies: []explain.Remedy{{Risk: explain.Safe, Action: explain.Action{Command: "describe " + name}, Effect: say.Plain("shows " + name)}},
 		}
 		report.Causes = append(report.Causes, c)

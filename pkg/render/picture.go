@@ -203,14 +203,14 @@ func (s *stuckPicture) cause(c *explain.Cause) {
 	if mark, is := stuckMarks[c.Verdict]; is && !slices.Contains(n.Marks, mark.Key) {
 		n.Marks = append(n.Marks, mark.Key)
 	}
-	s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: spoken[c.Verdict], Text: holding(c) + ": " + c.Summary.String(), Tone: cmp.Or(stuckMarks[c.Verdict].Tone, draw.Plain)})
+	s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: spoken[c.Verdict], Text: holding(c) + ": " + worded(c.Summary), Tone: cmp.Or(stuckMarks[c.Verdict].Tone, draw.Plain)})
 	for _, l := range endangered(c) {
 		lose(n, destroyedWith(&l))
 		s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: lostMark.Label, Text: destroyedWith(&l), Tone: lostMark.Tone})
 	}
 	n.Note = cmp.Or(n.Note, c.ID)
 	n.Attributes = append(n.Attributes, draw.Attribute{Name: "cause", Value: c.ID}, draw.Attribute{Name: "verdict", Value: string(c.Verdict)})
-	details := []draw.Detail{{Label: fmt.Sprintf("cause (%s): %s", c.Verdict, c.ID), Value: c.Summary.String()}}
+	details := []draw.Detail{{Label: fmt.Sprintf("cause (%s): %s", c.Verdict, c.ID), Value: worded(c.Summary)}}
 	if c.Blocks > 1 {
 		details = append(details, draw.Detail{Label: "blocks", Value: fmt.Sprintf("%d deletions", c.Blocks)})
 	}
@@ -235,7 +235,7 @@ func evidenceDetails(label string, all []explain.Evidence) []draw.Detail {
 	}
 	texts := make([]string, len(all))
 	for i, e := range all {
-		texts[i] = strings.Join(slices.DeleteFunc([]string{e.Source, e.Path}, func(s string) bool { return s == "" }), " ") + ": " + e.Value
+		texts[i] = strings.Join(slices.DeleteFunc([]string{worded(e.Source), e.Path}, func(s string) bool { return s == "" }), " ") + ": " + worded(e.Value)
 	}
 	return []draw.Detail{{Label: label, Value: strings.Join(texts, "\n")}}
 }

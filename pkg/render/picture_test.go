@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -95,7 +96,7 @@ func TestStuckPicture(t *testing.T) {
 	disk := graph.Identity{Resource: graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}, Kind: "PersistentVolume"}, Name: "disk"}
 	cause := &explain.Cause{
 		Kind: explain.Kind{ID: "fin-absent"}, Object: invoice, Verdict: explain.Stuck, Summary: say.Plain("no controller removes it"), Blocks: 2, Until: now,
-		Evidence:   []explain.Evidence{{Source: "ConfigMap/shop/invoice", Path: "metadata.finalizers[0]", Value: "x"}, {Source: "searched", Value: "leases"}},
+		Evidence:   []explain.Evidence{evidence.At("ConfigMap/shop/invoice", "metadata.finalizers[0]", "x"), evidence.At("searched", "", "leases")},
 		Controller: &explain.Controller{Name: say.Plain("deployment/x"), Liveness: "Dead"},
 		Remedies:   []explain.Remedy{{Risk: explain.Dangerous, Action: explain.Action{Command: "kubectl patch", Undo: "kubectl undo"}, Effect: say.Plain("remove it"), Loss: []remedy.Loss{{Kind: remedy.Leaks, What: say.Plain("a bill")}, {Kind: remedy.LosesData, Object: disk, Size: "5Gi"}}}},
 	}

@@ -218,7 +218,7 @@ func newStuckOperation(o *remedy.Op) *StuckOperation {
 func newStuckEvidence(evidence []explain.Evidence) []StuckEvidence {
 	result := []StuckEvidence{}
 	for _, e := range evidence {
-		result = append(result, StuckEvidence(e))
+		result = append(result, StuckEvidence{e.Source.String(), e.Path, e.Value.String()})
 	}
 	return result
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -38,7 +39,7 @@ func TestStuckWideEscapes(t *testing.T) {
 	id := graph.Identity{Name: evil, UID: "u"}
 	c := &explain.Cause{
 		Kind: explain.Kind{ID: "fin-unknown"}, Object: id, Verdict: explain.Unknown, Summary: say.Plain(evil), Blocks: 2,
-		Evidence:   []explain.Evidence{{Source: evil, Path: evil, Value: evil}},
+		Evidence:   []explain.Evidence{evidence.At(evil, evil, evil)},
 		Controller: &explain.Controller{Name: say.Plain(evil), Liveness: evil},
 		Remedies:   []explain.Remedy{{Risk: explain.Safe, Action: explain.Action{Command: evil}, Effect: say.Plain(evil), Loss: []remedy.Loss{{Kind: remedy.Leaks, What: say.Plain(evil)}}}},
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -324,7 +325,7 @@ func (a *Asker) TryStatus(n graph.Node) Reply {
 
 // Fact is the API server's answer as evidence, about the object that was asked about.
 func (r Reply) Fact() evidence.Fact {
-	fact := evidence.Fact{Source: "a dry-run " + r.Write + " of " + r.About.String(), Value: Shortened(r.Message)}
+	fact := evidence.At(say.Of(dryRunOf, r.Write, r.About), "", Shortened(r.Message))
 	if r.Asked > 1 && r.Passed == 0 {
 		fact.Path = fmt.Sprintf(failedEachTime, r.Asked)
 	}

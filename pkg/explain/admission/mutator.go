@@ -16,6 +16,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -44,7 +45,7 @@ func (a *Asker) Mutators(n graph.Node) []Mutator {
 		}
 		found = append(found, Mutator{
 			At: h.Config, Webhook: h, Whole: h.Whole,
-			Evidence: evidence.Fact{Source: h.Config.String(), Path: h.Path(), Value: fmt.Sprintf(webhookCovers, h.Name)},
+			Evidence: evidence.At(h.Config, h.Path(), fmt.Sprintf(webhookCovers, h.Name)),
 		})
 	}
 	resource, served := a.evidence.Served(schema.GroupResource{Group: admissionGroup, Resource: mutatingPolicies.Resource})
@@ -59,7 +60,7 @@ func (a *Asker) Mutators(n graph.Node) []Mutator {
 		at := evidence.IdentityOf(resource, "MutatingAdmissionPolicy", &policies[i])
 		found = append(found, Mutator{
 			At: at, Whole: &policies[i],
-			Evidence: evidence.Fact{Source: at.String(), Path: "spec.matchConstraints", Value: policyCovers},
+			Evidence: evidence.At(at, "spec.matchConstraints", policyCovers),
 		})
 	}
 	return found
@@ -95,7 +96,7 @@ func (a *Asker) Mutation(n graph.Node, r Reply) *Mutation {
 			case m.Webhook != nil:
 				webhooks = append(webhooks, m)
 			case mutates(m.Whole, cause.Field):
-				m.Evidence.Path, m.Evidence.Value = "spec.mutations", fmt.Sprintf(writesField, cause.Field)
+				m.Evidence.Path, m.Evidence.Value = "spec.mutations", say.Of(writesField, cause.Field)
 				policies = append(policies, m)
 			}
 		}

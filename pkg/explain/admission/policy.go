@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -192,16 +193,15 @@ func (p *Param) Listed(a *Asker, namespace string) bool {
 }
 
 // Says names what parameters are meant for an object in a namespace.
-func (p *Param) Says(namespace string) string {
+func (p *Param) Says(namespace string) say.Text {
 	namespace = p.within(namespace)
-	if p.Name == "" {
-		said := p.Kind + " with " + metav1.FormatLabelSelector(p.Selector)
-		if namespace != "" {
-			said += " in namespace " + namespace
-		}
-		return said
+	switch {
+	case p.Name != "":
+		return say.Plain(evidence.Named(p.Kind, namespace, p.Name))
+	case namespace != "":
+		return say.Of(selectedIn, p.Kind, metav1.FormatLabelSelector(p.Selector), namespace)
 	}
-	return graph.Identity{Resource: graph.Resource{Kind: p.Kind}, Namespace: namespace, Name: p.Name}.String()
+	return say.Of(selected, p.Kind, metav1.FormatLabelSelector(p.Selector))
 }
 
 // within is the namespace of the parameters for an object in one.

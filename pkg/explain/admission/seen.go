@@ -41,7 +41,7 @@ func (r Reply) Misconfigured() bool {
 func (a *Asker) SeenFailing(n graph.Node, words string) (evidence.Fact, bool) {
 	o := n.Object()
 	if full, err := a.evidence.Whole(n); err == nil {
-		if e, seen := mentioned(full, n.Identity().String(), words); seen {
+		if e, seen := mentioned(full, n.Identity(), words); seen {
 			return e, true
 		}
 	}
@@ -52,7 +52,7 @@ func (a *Asker) SeenFailing(n graph.Node, words string) (evidence.Fact, bool) {
 	}
 	if o.Namespace != "" {
 		if namespace, err := a.evidence.Get(evidence.Namespaces, "", o.Namespace); err == nil && namespace.GetDeletionTimestamp() != nil {
-			if e, seen := mentioned(namespace, "Namespace/"+o.Namespace, words); seen {
+			if e, seen := mentioned(namespace, evidence.Identity(evidence.Namespaces, "", o.Namespace), words); seen {
 				return e, true
 			}
 		}
@@ -60,7 +60,7 @@ func (a *Asker) SeenFailing(n graph.Node, words string) (evidence.Fact, bool) {
 	if !graph.BuiltinGroup(o.Resource.Group) {
 		name := o.Resource.GroupResource().String()
 		if definition, err := a.evidence.Get(evidence.CRDs, "", name); err == nil && definition.GetDeletionTimestamp() != nil {
-			return mentioned(definition, "CustomResourceDefinition/"+name, words)
+			return mentioned(definition, evidence.Identity(evidence.CRDs, "", name), words)
 		}
 	}
 	return evidence.Fact{}, false
@@ -68,7 +68,7 @@ func (a *Asker) SeenFailing(n graph.Node, words string) (evidence.Fact, bool) {
 
 // mentioned finds the words in the conditions of an object, or in a text of its
 // status.
-func mentioned(o *unstructured.Unstructured, source, words string) (evidence.Fact, bool) {
+func mentioned(o *unstructured.Unstructured, source graph.Identity, words string) (evidence.Fact, bool) {
 	for _, c := range evidence.Conditions(o) {
 		if strings.Contains(c.Message, words) {
 			return c.Fact(source), true
@@ -77,7 +77,7 @@ func mentioned(o *unstructured.Unstructured, source, words string) (evidence.Fac
 	status, _, _ := unstructured.NestedMap(o.Object, "status")
 	for _, name := range slices.Sorted(maps.Keys(status)) {
 		if value := evidence.Text(status[name]); strings.Contains(value, words) {
-			return evidence.Fact{Source: source, Path: "status." + name, Value: value}, true
+			return evidence.At(source, "status."+name, value), true
 		}
 	}
 	return evidence.Fact{}, false

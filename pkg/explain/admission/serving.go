@@ -44,33 +44,33 @@ func (a *Asker) Serving(namespace, name string) *Serving {
 }
 
 func (a *Asker) follow(namespace, name string) *Serving {
-	source := evidence.Identity(evidence.Services, namespace, name).String()
+	source := evidence.Identity(evidence.Services, namespace, name)
 	s := &Serving{Namespace: namespace, Name: name}
 	service, err := a.evidence.Get(evidence.Services, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		s.Dead, s.Uninstalled = true, true
-		s.Evidence = []evidence.Fact{{Source: source, Value: "does not exist"}}
+		s.Evidence = []evidence.Fact{evidence.At(source, "", "does not exist")}
 		a.missingNamespace(s)
 		return s
 	case err != nil:
 		s.Unread = true
-		s.Evidence = []evidence.Fact{{Source: source, Value: "could not be read: " + err.Error()}}
+		s.Evidence = []evidence.Fact{evidence.At(source, "", "could not be read: "+err.Error())}
 		return s
 	}
 	if evidence.Nested(service, "spec", "type") == "ExternalName" {
-		s.Evidence = []evidence.Fact{{Source: source, Path: "spec.externalName", Value: evidence.Nested(service, "spec", "externalName")}}
+		s.Evidence = []evidence.Fact{evidence.At(source, "spec.externalName", evidence.Nested(service, "spec", "externalName"))}
 		return s
 	}
 	list, err := a.evidence.List(evidence.EndpointSlices, namespace)
 	if err != nil {
 		s.Unread = true
-		s.Evidence = []evidence.Fact{{Source: source, Value: fmt.Sprintf(endpointsUnread, err)}}
+		s.Evidence = []evidence.Fact{evidence.At(source, "", fmt.Sprintf(endpointsUnread, err))}
 		return s
 	}
 	ready := a.readyEndpoints(list, name)
 	s.Dead = ready == 0
-	s.Evidence = []evidence.Fact{{Source: source, Value: "exists, with " + evidence.Number(ready, "ready endpoint")}}
+	s.Evidence = []evidence.Fact{evidence.At(source, "", "exists, with "+evidence.Number(ready, "ready endpoint"))}
 	if s.Dead {
 		a.silentPods(s, service)
 	}
@@ -82,10 +82,10 @@ func (a *Asker) missingNamespace(s *Serving) {
 	namespace, err := a.evidence.Get(evidence.Namespaces, "", s.Namespace)
 	switch {
 	case apierrors.IsNotFound(err):
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: "Namespace/" + s.Namespace, Value: "does not exist"})
+		s.Evidence = append(s.Evidence, evidence.At(evidence.Identity(evidence.Namespaces, "", s.Namespace), "", "does not exist"))
 	case err == nil && namespace.GetDeletionTimestamp() != nil:
 		s.Ending = true
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: "Namespace/" + s.Namespace, Value: namespaceDeleted})
+		s.Evidence = append(s.Evidence, evidence.At(evidence.Identity(evidence.Namespaces, "", s.Namespace), "", namespaceDeleted))
 	}
 }
 
@@ -154,15 +154,15 @@ func (a *Asker) silentPods(s *Serving, service *unstructured.Unstructured) {
 			continue
 		}
 		if found++; found <= evidence.MaxShown {
-			s.Evidence = append(s.Evidence, evidence.Fact{Source: evidence.Identity(evidence.Pods, s.Namespace, list[i].GetName()).String(), Path: "status", Value: describePod(&list[i])})
+			s.Evidence = append(s.Evidence, evidence.At(evidence.Identity(evidence.Pods, s.Namespace, list[i].GetName()), "status", describePod(&list[i])))
 		}
 	}
 	if found > 0 || a.finder == nil {
 		return
 	}
-	s.Evidence = append(s.Evidence, evidence.Fact{Source: "Pods in namespace " + s.Namespace, Value: fmt.Sprintf(noneMatchSelector, selected)})
+	s.Evidence = append(s.Evidence, evidence.At("Pods in namespace "+s.Namespace, "", fmt.Sprintf(noneMatchSelector, selected)))
 	for _, l := range a.finder.Behind(s.Namespace, s.Name) {
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID().String(), Path: "spec.replicas", Value: fmt.Sprint(l.Replicas)})
+		s.Evidence = append(s.Evidence, evidence.At(l.ID(), "spec.replicas", fmt.Sprint(l.Replicas)))
 		if l.Replicas == 0 {
 			s.Idle = l
 		}

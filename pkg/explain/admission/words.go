@@ -16,8 +16,11 @@ const (
 	endpointsUnread   = "exists; its EndpointSlices could not be read: %s"
 	namespaceDeleted  = "is being deleted, so nothing can be created in it"
 	noneMatchSelector = "none matches the selector %s"
+	dryRunOf          = "a dry-run %s of %s"
+	selected          = "%s with %s"
+	selectedIn        = selected + " in namespace %s"
 	failedEachTime    = "failed each of %d times"
 )
 
 // AcceptedEach says that the API server accepts the deletion of all contents of a namespace.
-var AcceptedEach = evidence.Fact{Source: "a dry-run DELETE of each", Value: "accepted"}
+var AcceptedEach = evidence.At("a dry-run DELETE of each", "", "accepted")

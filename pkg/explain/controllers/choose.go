@@ -343,20 +343,20 @@ func (k *Contender) mayDo() bool { return k.may || k.otherwise() }
 
 // Describe says of a candidate how it stands, and what points at it.
 func (k *Contender) Describe() evidence.Fact {
-	said := []string{k.State.Liveness + ": " + k.State.Because}
+	said := []say.Text{say.Of(livesBecause, k.State.Liveness, k.State.Because)}
 	if !k.mayDo() {
-		said = append(said, notAllowedToChange)
+		said = append(said, say.Of(notAllowedToChange))
 	} else if !k.may {
-		said = append(said, k.because)
+		said = append(said, say.Plain(k.because))
 	}
 	said = append(said, k.Signs[0].Value)
 	if k.near {
-		said = append(said, inObjectsNamespace)
+		said = append(said, say.Of(inObjectsNamespace))
 	}
 	if k.alike {
-		said = append(said, sharesWordWith)
+		said = append(said, say.Of(sharesWordWith))
 	}
-	return evidence.Fact{Source: k.ID().String(), Path: "candidate", Value: strings.Join(said, "; ")}
+	return evidence.At(k.ID(), "candidate", say.Join("; ", said...))
 }
 
 // similar reports whether the workload calls itself the controller of the

@@ -3,11 +3,11 @@
 package controllers
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -40,17 +40,17 @@ func (f *Finder) haltOf(d graph.Node) *Failure {
 		return nil
 	}
 	halt := func(because string, e evidence.Fact) *Failure {
-		return &Failure{Kind: Failing, Message: fmt.Sprintf(madeForCleanup, d.Identity(), because), Evidence: e, Since: d.CreationTimestamp().Time, Dated: true, Lasting: true}
+		return &Failure{Kind: Failing, Message: say.Of(madeForCleanup, d.Identity(), because).String(), made: d.Identity(), because: because, Evidence: e, Since: d.CreationTimestamp().Time, Dated: true, Lasting: true}
 	}
 	if d.Resource().IsPod() {
 		if st := f.podState(full); st.Liveness == Dead && len(st.Evidence) > 0 {
-			return halt(st.Because, st.Evidence[0])
+			return halt(st.Because.String(), st.Evidence[0])
 		}
 		return nil
 	}
 	for _, l := range f.inventory().workloads {
 		if st := f.StateOf(l); l.uid == d.UID() && st.Liveness == Dead && len(st.Evidence) > 0 {
-			return halt(st.Because, st.Evidence[0])
+			return halt(st.Because.String(), st.Evidence[0])
 		}
 	}
 	if d.Resource().GroupResource() != jobs.GroupResource() {
@@ -65,7 +65,7 @@ func (f *Finder) haltOf(d graph.Node) *Failure {
 		return halt(suspended, evidence.Field(d, "spec.suspend", "true"))
 	}
 	if failed, _ := evidence.ConditionOf(full, "Failed"); failed.Status == "True" {
-		return halt(failed.Said(), failed.Fact(d.Identity().String()))
+		return halt(failed.Said(), failed.Fact(d.Identity()))
 	}
 	return nil
 }

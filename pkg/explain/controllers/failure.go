@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 const (
@@ -58,6 +60,17 @@ type Failure struct {
 	counts bool
 	// once: it came once, and need not stand any more.
 	once bool
+	// made is what was created for the cleanup, where that fails, because of something.
+	made    graph.Identity
+	because string
+}
+
+// Text is what it says, with words of the cluster as they are made brief.
+func (f *Failure) Text(brief func(string) string) say.Text {
+	if f.made.Name == "" {
+		return say.Plain(brief(f.Message))
+	}
+	return say.Of(madeForCleanup, f.made, brief(f.because))
 }
 
 // Patience is how long the failure must stand before it counts as stuck.

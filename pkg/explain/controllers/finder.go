@@ -122,8 +122,8 @@ func (s *Search) Went() (namespace string, shown []evidence.Fact) {
 		return s.lost[0].subject.Namespace, shown
 	}
 	if len(s.lostServices) > 0 {
-		namespace, _, _ = strings.Cut(strings.TrimPrefix(s.lostServices[0].Value, "Service/"), "/")
-		return namespace, slices.Clip(s.lostServices[:min(len(s.lostServices), evidence.MaxShown)])
+		_, service := s.lostServices[0].Value.Find(serviceLeaving)
+		return service[0].(graph.Identity).Namespace, slices.Clip(s.lostServices[:min(len(s.lostServices), evidence.MaxShown)])
 	}
 	return "", nil
 }
@@ -138,7 +138,8 @@ func (f *Finder) MayNotChange(l *Workload, n graph.Node) bool {
 // Identified reports whether something else points at the controller than types below the finalizer's domain: a company has several operators.
 func (f *roster) Identified(a *Answer) bool {
 	definition := func(e evidence.Fact) bool {
-		return strings.HasPrefix(e.Source, "CustomResourceDefinition/") && strings.HasSuffix(e.Source, "."+a.resource.Group)
+		id, is := e.Object()
+		return is && id.Resource.IsCRD() && strings.HasSuffix(id.Name, "."+a.resource.Group)
 	}
 	return slices.ContainsFunc(a.By.Signs, definition) || a.By.identified || a.By.Named || len(a.Known) > 0 || slices.ContainsFunc(a.groups, func(of schema.GroupResource) bool {
 		return (of.Group == a.resource.Group || len(of.Group) <= len(finalizers.Domain(a.Finalizer))) && f.rights().states(a.By.Account(), of)
@@ -146,7 +147,7 @@ func (f *roster) Identified(a *Answer) bool {
 }
 
 // Says says for people what RBAC lets a workload do with an object.
-func (f *Finder) Says(l *Workload, n graph.Node) string {
+func (f *Finder) Says(l *Workload, n graph.Node) say.Text {
 	id := n.Identity()
 	return f.rights().said(l.Account(), id.Resource.GroupResource(), id.Namespace, id.Name)
 }
@@ -306,9 +307,7 @@ func (f *Finder) helper(n graph.Node, s *Search) *Candidate {
 		for _, usual := range m.Helpers {
 			for _, l := range f.inventory().workloads {
 				if usual.Is(l.resource.Kind, l.namespace, l.name, n.Namespace()) && f.StateOf(l).Liveness == Dead && len(f.inventory().unread) == 0 {
-					return &Candidate{Workload: l, score: strongSign, Named: true, identified: true, Signs: []evidence.Fact{{
-						Source: l.ID().String(), Path: "metadata.name", Value: fmt.Sprintf(mustRunBeside, s.Whose()),
-					}}}
+					return &Candidate{Workload: l, score: strongSign, Named: true, identified: true, Signs: []evidence.Fact{evidence.At(l.ID(), "metadata.name", say.Of(mustRunBeside, s.Whose()))}}
 				}
 			}
 		}
@@ -413,7 +412,7 @@ func (f *Finder) doubt(n graph.Node, s *Search) say.Text {
 		return say.Of(existenceUnread, strings.Join(named, ", "))
 	case len(working) > 0:
 		return say.Of(strangerWrites, s.changed(working[0]))
-	case s.strangersLease != "":
+	case s.strangersLease.Name != "":
 		return say.Of(strangersLease, s.strangersLease)
 	}
 	return s.cannotBeSeen(n)
@@ -423,7 +422,7 @@ func (f *Finder) doubt(n graph.Node, s *Search) say.Text {
 func (s *Search) cannotBeSeen(n graph.Node) say.Text {
 	for _, who := range s.outside {
 		if who.namespace == "" || who.namespace == n.Namespace() {
-			return say.Of(strangersRule, who.subject, who.role)
+			return say.Of(strangersRule, who.subject.named(), who.role)
 		}
 	}
 	return say.Text{}

@@ -102,7 +102,7 @@ func TestGrantsAreSaid(t *testing.T) {
 	} {
 		cluster := strings.Replace(operator, `{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["update","patch"]}`, rule, 1)
 		_, a := without(t, cluster)
-		said := func(f evidence.Fact) bool { return strings.HasSuffix(f.Value, want) }
+		said := func(f evidence.Fact) bool { return strings.HasSuffix(f.Value.String(), want) }
 		if a.By == nil || !slices.ContainsFunc(a.By.Signs, said) {
 			t.Errorf("%s is not said of %s", want, rule)
 		}

@@ -3,7 +3,6 @@
 package controllers
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -145,25 +145,25 @@ func (h *held) led(l *Workload, s State) State {
 	switch {
 	case h.by == ownPod && h.state == evidence.LeaseFresh && h.runs:
 		if s.Liveness != Alive && s.Trouble != Leaving {
-			s = State{Liveness: Alive, Because: renewsLease}
+			s = State{Liveness: Alive, Because: say.Of(renewsLease)}
 		}
 		s.leads = true
 	case h.by == ownPod && h.state == evidence.LeaseStale && !calledAfter(h.id.Name, l.name) && !leaderWord().MatchString(h.id.Name):
 		return s // it has done something alone, once
 	case h.by == ownPod && h.state == evidence.LeaseStale && s.Liveness == Alive:
-		s.Liveness, s.Trouble, s.Because = Dead, Hung, leaseHung
+		s.Liveness, s.Trouble, s.Because = Dead, Hung, say.Of(leaseHung)
 		if l.resource.Kind == "StatefulSet" { // a pod of an older version had the same name
 			s.Liveness, s.Trouble = Unsure, noTrouble
 		}
 	case h.state == evidence.LeaseFresh && (h.by == stranger || h.by == anybody && s.Liveness == Dead):
-		s.Liveness, s.Trouble, s.Because = Unsure, NotLeading, fmt.Sprintf(leaseOfStranger, h.holder)
+		s.Liveness, s.Trouble, s.Because = Unsure, NotLeading, say.Of(leaseOfStranger, h.holder)
 		if h.by == anybody {
-			s.Because = fmt.Sprintf(leaseOfAnybody, h.holder)
+			s.Because = say.Of(leaseOfAnybody, h.holder)
 		}
 		s.Lease = h.id
 	case h.state == evidence.LeaseStale && s.Liveness == Alive:
 		// It may be left over, since leader election can be switched off.
-		s.Liveness, s.Trouble, s.Because = Unsure, Leaderless, leaseNotRenewed
+		s.Liveness, s.Trouble, s.Because = Unsure, Leaderless, say.Of(leaseNotRenewed)
 		s.Lease = h.id
 	case h.by != ownPod:
 		return s
@@ -181,13 +181,13 @@ func (f *liveness) stateFor(s *Search, c *Candidate) State {
 	}
 	st := f.stateByLeases(s, c)
 	if by, ago := f.lastWrite(s, c, st.Liveness == Dead && c.Named); by != "" {
-		switch wrote := fmt.Sprintf(changedLately, by, s.workedOn[by], duration.HumanDuration(ago)); {
+		switch wrote := say.Of(changedLately, by, s.workedOn[by], duration.HumanDuration(ago)); {
 		case st.Liveness == Unsure && st.Trouble != Leaving && ago <= Quiet:
 			st.Liveness, st.Trouble, st.Because, st.Lease = Alive, noTrouble, wrote, graph.Identity{}
 		case st.Liveness != Dead:
 		case ago <= Settling, ago <= Quiet && st.Trouble == Hung, // it leads by no such lease
 			ago <= Quiet && st.Trouble == ScaledDown && !c.calledBy(by): // another instance has written
-			st.Liveness, st.Because, st.Unstarted = Unsure, st.Because+although+wrote, false
+			st.Liveness, st.Because, st.Unstarted = Unsure, st.Because.And(although, wrote), false
 		}
 	}
 	s.states[c.ID()] = st

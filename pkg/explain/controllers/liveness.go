@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -58,7 +59,7 @@ type State struct {
 	Liveness string
 	Trouble  Trouble
 	// Because says it in a few words.
-	Because  string
+	Because  say.Text
 	Evidence []evidence.Fact
 	// Obstacle is what the API server says against its pods, empty for nothing.
 	Obstacle string
@@ -111,7 +112,7 @@ func (f *liveness) look(l *Workload) State {
 	}
 	own, err := f.podsOf(l)
 	if err != nil {
-		return State{Liveness: Unsure, Because: podsUnread, Evidence: []evidence.Fact{{Source: "pods in namespace " + l.namespace, Value: err.Error()}}}
+		return State{Liveness: Unsure, Because: say.Of(podsUnread), Evidence: []evidence.Fact{evidence.At("pods in namespace "+l.namespace, "", err.Error())}}
 	}
 	if len(own) == 0 {
 		s := f.withoutPods(l)
@@ -121,7 +122,7 @@ func (f *liveness) look(l *Workload) State {
 	best = f.heldLease(l, own, best.Liveness == Dead).led(l, best)
 	best = f.leavingState(l, best, own)
 	if best.Liveness == Dead && l.Replicas == 0 && l.deleted == nil && best.Trouble != Hung {
-		best.Trouble, best.Because = ScaledDown, scaledToZero
+		best.Trouble, best.Because = ScaledDown, say.Of(scaledToZero)
 	}
 	best = f.accountState(l, best, own)
 	best.Evidence = append([]evidence.Fact{f.replicasOf(l, own)}, best.Evidence...)
@@ -132,14 +133,14 @@ func (f *liveness) look(l *Workload) State {
 func (l *Workload) scheduled() State {
 	stops, _, _ := unstructured.NestedBool(l.whole.Object, "spec", "suspend")
 	at := func(path, value string) []evidence.Fact {
-		return []evidence.Fact{{Source: l.ID().String(), Path: path, Value: value}}
+		return []evidence.Fact{evidence.At(l.ID(), path, value)}
 	}
 	if stops {
-		return State{Liveness: Dead, Trouble: Suspended, Because: suspended, Evidence: at("spec.suspend", "true")}
+		return State{Liveness: Dead, Trouble: Suspended, Because: say.Of(suspended), Evidence: at("spec.suspend", "true")}
 	}
 	last := cmp.Or(evidence.Nested(l.whole, "status", "lastScheduleTime"), "never")
 	return State{
-		Liveness: Alive, Because: fmt.Sprintf(runsBySchedule, evidence.Nested(l.whole, "spec", "schedule")),
+		Liveness: Alive, Because: say.Of(runsBySchedule, evidence.Nested(l.whole, "spec", "schedule")),
 		Evidence: at("status.lastScheduleTime", last),
 	}
 }
@@ -154,13 +155,13 @@ func (f *liveness) leavingState(l *Workload, s State, own []*unstructured.Unstru
 		last = metav1.GetControllerOf(l.whole) == nil
 	}
 	if deleted != nil && (!l.IsPod() || s.Trouble != Leaving) {
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID().String(), Path: "metadata.deletionTimestamp", Value: deleted.UTC().Format(time.RFC3339)})
+		s.Evidence = append(s.Evidence, evidence.At(l.ID(), "metadata.deletionTimestamp", deleted.UTC().Format(time.RFC3339)))
 	}
 	switch {
 	case s.Trouble == Leaving && last:
-		s.Because += notReplaced
+		s.Because = s.Because.And(notReplaced)
 		if deleted != nil && !l.IsPod() {
-			s.Because = fmt.Sprintf(leavingBecause, s.Because)
+			s.Because = say.Of(leavingBecause, s.Because)
 		}
 		if !s.ready && !s.leads {
 			s.Liveness = Dead
@@ -168,9 +169,9 @@ func (f *liveness) leavingState(l *Workload, s State, own []*unstructured.Unstru
 	case s.Trouble == Leaving:
 		return f.after(s, own)
 	case s.Liveness == Dead && last && deleted != nil: // whatever is wrong with it
-		s.Trouble, s.Because = Leaving, fmt.Sprintf(leavingForGood, s.Because)
+		s.Trouble, s.Because = Leaving, say.Of(leavingForGood, s.Because)
 	case s.Liveness == Alive && deleted != nil:
-		s.Liveness, s.Trouble, s.Because = Unsure, Leaving, fmt.Sprintf(leavingWhile, s.Because)
+		s.Liveness, s.Trouble, s.Because = Unsure, Leaving, say.Of(leavingWhile, s.Because)
 	}
 	return s
 }
@@ -179,31 +180,31 @@ func (f *liveness) leavingState(l *Workload, s State, own []*unstructured.Unstru
 // gone, or was made after the pod that works: the API server refuses the token
 // of an account that was deleted. The account "default" is made anew by itself.
 func (f *liveness) accountState(l *Workload, s State, own []*unstructured.Unstructured) State {
-	at := evidence.Identity(evidence.ServiceAccounts, l.Account().Namespace, l.Account().Name).String()
+	at := evidence.Identity(evidence.ServiceAccounts, l.Account().Namespace, l.Account().Name)
 	switch {
 	case s.Liveness == Dead || l.line.Kubeconfig:
 		return s
 	case f.accountLeft(l.Account()):
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Path: "metadata.deletionTimestamp", Value: tokensOfLeaving})
+		s.Evidence = append(s.Evidence, evidence.At(at, "metadata.deletionTimestamp", tokensOfLeaving))
 		if s.leads {
-			s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, fmt.Sprintf(accountLeavingLeads, at)
+			s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, say.Of(accountLeavingLeads, at)
 			return s
 		}
-		s.Liveness, s.Trouble, s.Because = Dead, LeavingAccount, fmt.Sprintf(accountLeaving, at)
+		s.Liveness, s.Trouble, s.Because = Dead, LeavingAccount, say.Of(accountLeaving, at)
 		return s
 	case f.accountAfter(l.Account(), s.Pod, own) && !s.leads:
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Path: "metadata.creationTimestamp", Value: fmt.Sprintf(laterThanPod, s.Pod)})
-		s.Liveness, s.Trouble, s.Because = Unsure, NewAccount, fmt.Sprintf(accountRecreated, at)
+		s.Evidence = append(s.Evidence, evidence.At(at, "metadata.creationTimestamp", fmt.Sprintf(laterThanPod, s.Pod)))
+		s.Liveness, s.Trouble, s.Because = Unsure, NewAccount, say.Of(accountRecreated, at)
 		return s
 	case l.Account().Name == "default" || !f.accountMissing(l.Account()):
 		return s
 	}
-	s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Value: tokensOfGone})
+	s.Evidence = append(s.Evidence, evidence.At(at, "", tokensOfGone))
 	if s.leads {
-		s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, fmt.Sprintf(accountGoneLeads, at)
+		s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, say.Of(accountGoneLeads, at)
 		return s
 	}
-	s.Liveness, s.Trouble, s.Because = Dead, NoAccount, fmt.Sprintf(accountGone, at)
+	s.Liveness, s.Trouble, s.Because = Dead, NoAccount, say.Of(accountGone, at)
 	return s
 }
 
@@ -265,7 +266,7 @@ func (f *liveness) bestOf(own []*unstructured.Unstructured) State {
 		}
 	}
 	if len(own) > maxPods && best.Liveness == Dead {
-		best.Liveness, best.Because = Unsure, fmt.Sprintf(somePodsFail, maxPods, len(own))
+		best.Liveness, best.Because = Unsure, say.Of(somePodsFail, maxPods, len(own))
 	}
 	return best
 }
@@ -283,7 +284,7 @@ func (f *liveness) after(leaving State, own []*unstructured.Unstructured) State 
 			return next
 		default:
 			leaving.Next = &next
-			leaving.Because += fmt.Sprintf(nextPodFails, next.Pod, next.Because)
+			leaving.Because = leaving.Because.And(nextPodFails, next.Pod, next.Because)
 			leaving.Evidence = append(leaving.Evidence, next.Evidence...)
 			return leaving
 		}
@@ -299,37 +300,37 @@ func (f *liveness) replicasOf(l *Workload, own []*unstructured.Unstructured) evi
 		has = "it has one pod"
 	}
 	if l.Replicas < 0 {
-		return evidence.Fact{Source: l.ID().String(), Value: has}
+		return evidence.At(l.ID(), "", has)
 	}
-	return evidence.Fact{Source: l.ID().String(), Path: "spec.replicas", Value: fmt.Sprintf("%d, and %s", l.Replicas, has)}
+	return evidence.At(l.ID(), "spec.replicas", fmt.Sprintf("%d, and %s", l.Replicas, has))
 }
 
 // withoutPods is a workload that has none. Unless something says why, its pods
 // may be just about to be made.
 func (f *liveness) withoutPods(l *Workload) State {
-	s := State{Liveness: Dead, Trouble: NoPods, Because: noPods, Unstarted: true, Evidence: []evidence.Fact{f.replicasOf(l, nil)}}
+	s := State{Liveness: Dead, Trouble: NoPods, Because: say.Of(noPods), Unstarted: true, Evidence: []evidence.Fact{f.replicasOf(l, nil)}}
 	switch failure := l.failure; {
 	case l.deleted != nil:
-		s.Trouble, s.Because = Leaving, leavingNoPods
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID().String(), Path: "metadata.deletionTimestamp", Value: l.deleted.UTC().Format(time.RFC3339)})
+		s.Trouble, s.Because = Leaving, say.Of(leavingNoPods)
+		s.Evidence = append(s.Evidence, evidence.At(l.ID(), "metadata.deletionTimestamp", l.deleted.UTC().Format(time.RFC3339)))
 	case l.Replicas == 0:
-		s.Trouble, s.Because = ScaledDown, scaledToZero
+		s.Trouble, s.Because = ScaledDown, say.Of(scaledToZero)
 	case failure != nil && failure.Status == "True":
-		s.Because = fmt.Sprintf(podsNotCreated, failure.Message)
+		s.Because = say.Of(podsNotCreated, failure.Message)
 		s.Obstacle = failure.Message
-		s.Evidence = append(s.Evidence, failure.Fact(l.ID().String()))
+		s.Evidence = append(s.Evidence, failure.Fact(l.ID()))
 	case f.evidence.Ending(l.namespace):
-		s.Because = namespaceLeaving
+		s.Because = say.Of(namespaceLeaving)
 	case len(f.unmade()) > 0:
-		s.Because = noPodsNoManager
+		s.Because = say.Of(noPodsNoManager)
 		s.Evidence = append(s.Evidence, f.unmade()...)
 	case f.evidence.Now.Sub(time.Unix(l.made, 0)) < startDelay:
-		s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, newWithoutPods
+		s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, say.Of(newWithoutPods)
 	case l.isIdle(f.evidence.Now):
 	case l.nowhere: // its controller has found no node for it
-		s.Because = noNode
+		s.Because = say.Of(noNode)
 	case l.Paused:
-		s.Because = pausedNoPods
+		s.Because = say.Of(pausedNoPods)
 	default:
 		s.Liveness, s.Trouble = Unsure, noTrouble
 	}

@@ -11,6 +11,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -24,7 +25,7 @@ func (f *searcher) byCatalogue(s *Search, namespace string, add adder) {
 	for _, m := range s.Known {
 		if s.instance = f.instanceOf(s, m, namespace); s.instance != nil {
 			s.inPlace = append(s.inPlace, s.instance.ID())
-			add(s.instance, strongSign, true, evidence.Fact{Source: s.instance.ID().String(), Path: nameAlone, Value: fmt.Sprintf(whereCatalogueSays, m.Product)})
+			add(s.instance, strongSign, true, evidence.At(s.instance.ID(), nameAlone, say.Of(whereCatalogueSays, m.Product)))
 			continue
 		}
 		for _, l := range f.inventory().workloads {
@@ -40,7 +41,7 @@ func (f *searcher) byCatalogue(s *Search, namespace string, add adder) {
 			}
 			for _, l := range f.loosePods(where, usual.Name) {
 				s.inPlace = append(s.inPlace, l.ID())
-				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameAlone, Value: fmt.Sprintf(podCalledAfter, m.Product)})
+				add(l, strongSign, true, evidence.At(l.ID(), nameAlone, say.Of(podCalledAfter, m.Product)))
 			}
 		}
 	}
@@ -51,7 +52,7 @@ func (f *searcher) byCatalogue(s *Search, namespace string, add adder) {
 func (f *searcher) byPlace(s *Search, m finalizers.Match, l *Workload, namespace string, add adder) {
 	kind, name := l.resource.Kind, l.name
 	says := func(what string) evidence.Fact {
-		return evidence.Fact{Source: l.ID().String(), Path: nameAlone, Value: what}
+		return evidence.At(l.ID(), nameAlone, what)
 	}
 	for _, usual := range m.Workloads {
 		if !usual.Is(kind, l.namespace, name, namespace) {
@@ -84,7 +85,7 @@ func (f *searcher) byPlace(s *Search, m finalizers.Match, l *Workload, namespace
 			if cmp.Or(usual.Kind, kind) == kind || strings.Contains(name, usual.Name) { // one image does several things
 				s.inPlace = append(s.inPlace, l.ID())
 			}
-			add(l, goodSign, false, evidence.Fact{Source: l.ID().String(), Path: nameIn, Value: fmt.Sprintf(programInCatalogue, usual.Name, m.Product)})
+			add(l, goodSign, false, evidence.At(l.ID(), nameIn, say.Of(programInCatalogue, usual.Name, m.Product)))
 			return
 		}
 	}
@@ -98,10 +99,10 @@ func (f *searcher) byManagers(s *Search, add adder) {
 			continue
 		}
 		for _, l := range f.cronJobs(s, manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(setByName, s.setOn[manager], manager)})
+			add(l, strongSign, true, evidence.At(l.ID(), nameOf, say.Of(setByName, s.setOn[manager], manager)))
 		}
 		for _, l := range f.loosePods("", manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(setByPodName, s.setOn[manager], manager)})
+			add(l, strongSign, true, evidence.At(l.ID(), nameOf, say.Of(setByPodName, s.setOn[manager], manager)))
 		}
 	}
 	for _, l := range f.inventory().workloads {
@@ -113,12 +114,12 @@ func (f *searcher) byManagers(s *Search, add adder) {
 func (s *Search) calls(l *Workload, add adder) {
 	for _, manager := range s.Setters {
 		if l.calledBy(manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(setByName, s.setOn[manager], manager)})
+			add(l, strongSign, true, evidence.At(l.ID(), nameOf, say.Of(setByName, s.setOn[manager], manager)))
 		}
 	}
 	for _, manager := range s.workers {
 		if l.calledBy(manager) && !slices.Contains(s.Setters, manager) {
-			add(l, weakSign, true, evidence.Fact{Source: l.ID().String(), Path: nameOf, Value: fmt.Sprintf(changedByName, manager, s.workedOn[manager])})
+			add(l, weakSign, true, evidence.At(l.ID(), nameOf, say.Of(changedByName, manager, s.workedOn[manager])))
 		}
 	}
 }
@@ -205,7 +206,7 @@ func (f *searcher) byRights(s *Search, add adder) {
 				if s.maySet(g.subject.Namespace + " " + g.subject.Name) {
 					s.lost = append(s.lost, g)
 				}
-			case !strings.HasPrefix(g.role, "ClusterRole/system:"):
+			case !strings.HasPrefix(g.role.String(), "ClusterRole/system:"):
 				// A Job may run as it, or somebody outside with a token of it.
 				idle[g.subject.String()], s.outside = true, append(s.outside, g)
 			}

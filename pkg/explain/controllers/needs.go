@@ -55,11 +55,11 @@ func (f *Finder) Doubts(l *Workload, n graph.Node) []string {
 	return doubts
 }
 
-// GrantedBy names the bindings and the roles, as Kind/name or Kind/namespace/name, that
+// GrantedBy names the bindings and the roles that
 // let a workload's account update or patch an object.
-func (f *Finder) GrantedBy(l *Workload, n graph.Node) []string {
+func (f *Finder) GrantedBy(l *Workload, n graph.Node) []graph.Identity {
 	id := n.Identity()
-	var names []string
+	var names []graph.Identity
 	for _, g := range f.rights().grantsOf(l.Account()) {
 		if (g.namespace == "" || g.namespace == id.Namespace) && g.covers(id.Resource.GroupResource()) && g.allows(changing...) {
 			names = append(names, g.binding, g.role)

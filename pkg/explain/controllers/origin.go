@@ -3,13 +3,13 @@
 package controllers
 
 import (
-	"fmt"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -18,7 +18,7 @@ import (
 
 // Emptied is a ClusterRole that is put together from others, of which none is left.
 type Emptied struct {
-	Name string
+	Role graph.Identity
 	// Selector chooses the roles that it is put together from, for kubectl.
 	Selector string
 	Evidence evidence.Fact
@@ -43,8 +43,8 @@ func (f *Finder) Emptied(l *Workload, n graph.Node) []Emptied {
 				continue
 			}
 			found = append(found, Emptied{
-				Name: "ClusterRole/" + role.Name, Selector: selector.String(),
-				Evidence: evidence.Fact{Source: "ClusterRole/" + role.Name, Path: "aggregationRule.clusterRoleSelectors", Value: fmt.Sprintf(noLabelledRole, selector)},
+				Role: evidence.Named("ClusterRole", "", role.Name), Selector: selector.String(),
+				Evidence: evidence.At(evidence.Named("ClusterRole", "", role.Name), "aggregationRule.clusterRoleSelectors", say.Of(noLabelledRole, selector)),
 			})
 		}
 	}

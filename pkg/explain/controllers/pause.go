@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -111,20 +112,20 @@ func (f *Finder) pausedCluster(n graph.Node, full *unstructured.Unstructured) *P
 // Fact is the pause as it was read.
 func (p *Pause) Fact() evidence.Fact {
 	if p.Annotation != "" {
-		return evidence.Fact{Source: p.Object.String(), Path: "metadata.annotations[" + p.Annotation + "]", Value: p.value}
+		return evidence.At(p.Object, "metadata.annotations["+p.Annotation+"]", p.value)
 	}
-	return evidence.Fact{Source: p.Object.String(), Path: p.Field, Value: p.value}
+	return evidence.At(p.Object, p.Field, p.value)
 }
 
-// String says which pause it is.
-func (p *Pause) String() string {
+// Text says which pause it is.
+func (p *Pause) Text() say.Text {
 	if p.Annotation != "" {
-		return p.Object.String() + " has the annotation " + p.Annotation
+		return say.Of(hasAnnotation, p.Object, p.Annotation)
 	}
-	return p.Object.String() + " has " + p.Field + " " + p.value
+	return say.Of(hasField, p.Object, p.Field, p.value)
 }
 
 // failure is the pause as what keeps a controller from its work.
 func (p *Pause) failure(asked time.Time) *Failure {
-	return &Failure{Kind: Paused, Evidence: p.Fact(), Message: p.String(), Since: asked, Lasting: true}
+	return &Failure{Kind: Paused, Evidence: p.Fact(), Message: p.Text().String(), Since: asked, Lasting: true}
 }

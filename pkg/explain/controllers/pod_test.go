@@ -5,6 +5,8 @@ package controllers
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 )
 
 // What the containers of a pod tell of the controller in it. An empty reason means that nothing is wrong with them.
@@ -34,11 +36,11 @@ func TestStateOfContainers(t *testing.T) {
 		if err := json.Unmarshal([]byte(test.pod), &view); err != nil {
 			t.Fatal(err)
 		}
-		s := view.state("Pod/s/p", evidenceAt)
-		if got := s.Liveness + ": " + s.Because; got != test.want {
+		s := view.state(evidence.Named("Pod", "s", "p"), evidenceAt)
+		if got := s.Liveness + ": " + s.Because.String(); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
-		if (s.Because == "") != (len(s.Evidence) == 0) {
+		if s.Because.IsZero() != (len(s.Evidence) == 0) {
 			t.Errorf("%s: it says why without evidence, or shows evidence of nothing: %v", test.name, s.Evidence)
 		}
 	}

@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // podView is what is needed of a pod.
@@ -52,30 +54,30 @@ type containerState struct {
 // podState says whether a pod of a controller works.
 func (f *liveness) podState(p *unstructured.Unstructured) State {
 	var view podView
-	name := "Pod/" + p.GetNamespace() + "/" + p.GetName()
+	name := evidence.Identity(evidence.Pods, p.GetNamespace(), p.GetName())
 	if !evidence.Decode(p, &view) {
-		return State{Liveness: Unsure, Because: podUnknownForm, Pod: p.GetName()}
+		return State{Liveness: Unsure, Because: say.Of(podUnknownForm), Pod: p.GetName()}
 	}
 	s := view.state(name, f.evidence.Now)
 	s.Pod = p.GetName()
-	if ready, _ := evidence.ConditionOf(p, "Ready"); s.Liveness == Unsure && ready.Status == "True" && s.Because == "" {
+	if ready, _ := evidence.ConditionOf(p, "Ready"); s.Liveness == Unsure && ready.Status == "True" && s.Because.IsZero() {
 		s = f.readyState(p, view, ready.Fact(name))
 	}
 	if scheduled, ok := evidence.ConditionOf(p, "PodScheduled"); ok && scheduled.Status == "False" && view.Spec.NodeName == "" {
-		s = State{Liveness: Dead, Trouble: unscheduled, Because: podOnNoNode, Pod: p.GetName(), Evidence: []evidence.Fact{scheduled.Fact(name)}}
+		s = State{Liveness: Dead, Trouble: unscheduled, Because: say.Of(podOnNoNode), Pod: p.GetName(), Evidence: []evidence.Fact{scheduled.Fact(name)}}
 		if f.evidence.Now.Sub(evidence.Latest(scheduled.Since, p.GetCreationTimestamp().Time)) < placeDelay {
-			s.Liveness, s.Because = Unsure, podWaitsForNode
+			s.Liveness, s.Because = Unsure, say.Of(podWaitsForNode)
 		}
 	}
-	if s.Liveness == Unsure && s.Because == "" && p.GetDeletionTimestamp() == nil {
+	if s.Liveness == Unsure && s.Because.IsZero() && p.GetDeletionTimestamp() == nil {
 		s = f.startState(p, s)
 	}
 	if d := p.GetDeletionTimestamp(); d != nil && s.Liveness != Dead {
 		s = f.endingPod(p, d.Time)
 	}
-	if s.Because == "" {
-		s.Because = podNotReady
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: name, Path: "status.phase", Value: view.Status.Phase})
+	if s.Because.IsZero() {
+		s.Because = say.Of(podNotReady)
+		s.Evidence = append(s.Evidence, evidence.At(name, "status.phase", view.Status.Phase))
 	}
 	s.Unstarted = !view.started()
 	return s
@@ -97,7 +99,7 @@ func (f *liveness) startState(p *unstructured.Unstructured, s State) State {
 	for _, e := range merged(f.evidence.Events(p.GetNamespace(), p.GetUID())) {
 		if e.Type == "Warning" && startFailures[e.Reason] && e.Repeats(startDelay) && f.evidence.Now.Sub(e.Last) <= SameFailure {
 			return State{
-				Liveness: Dead, Trouble: NotStarted, Pod: p.GetName(), Because: fmt.Sprintf(podNotStarting, e.Message), Evidence: []evidence.Fact{e.Fact()},
+				Liveness: Dead, Trouble: NotStarted, Pod: p.GetName(), Because: say.Of(podNotStarting, e.Message), Evidence: []evidence.Fact{e.Fact()},
 			}
 		}
 	}
@@ -111,14 +113,14 @@ var startFailures = map[string]bool{"FailedMount": true, "FailedAttachVolume": t
 // endingPod is a pod that is being deleted. Until it has ended it may still
 // work, but most controllers stop as soon as they are asked to.
 func (f *liveness) endingPod(p *unstructured.Unstructured, by time.Time) State {
-	name := "Pod/" + p.GetNamespace() + "/" + p.GetName()
+	name := evidence.Identity(evidence.Pods, p.GetNamespace(), p.GetName())
 	ready, _ := evidence.ConditionOf(p, "Ready")
-	s := State{Liveness: Unsure, Trouble: Leaving, Pod: p.GetName(), Because: fmt.Sprintf(podDeleted, p.GetName())}
+	s := State{Liveness: Unsure, Trouble: Leaving, Pod: p.GetName(), Because: say.Of(podDeleted, p.GetName())}
 	s.ready = ready.Status == "True"
 	if s.late = f.evidence.Now.After(by); s.late {
-		s.Because = fmt.Sprintf(podOverdue, p.GetName())
+		s.Because = say.Of(podOverdue, p.GetName())
 	}
-	s.Evidence = []evidence.Fact{{Source: name, Path: "metadata.deletionTimestamp", Value: by.UTC().Format(time.RFC3339)}}
+	s.Evidence = []evidence.Fact{evidence.At(name, "metadata.deletionTimestamp", by.UTC().Format(time.RFC3339))}
 	return s
 }
 
@@ -126,16 +128,16 @@ func (f *liveness) endingPod(p *unstructured.Unstructured, by time.Time) State {
 // that is an old word.
 func (f *liveness) readyState(p *unstructured.Unstructured, view podView, ready evidence.Fact) State {
 	if view.Spec.NodeName == "" {
-		return State{Liveness: Unsure, Because: podReadyNoNode, Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
+		return State{Liveness: Unsure, Because: say.Of(podReadyNoNode), Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
 	}
 	node, lease := f.evidence.Lease("kube-node-lease", view.Spec.NodeName)
-	s := State{Liveness: Alive, Because: fmt.Sprintf(podReady, p.GetName()), Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
+	s := State{Liveness: Alive, Because: say.Of(podReady, p.GetName()), Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
 	if node == evidence.LeaseFresh || node != evidence.LeaseStale && f.managerLease() == evidence.LeaseFresh {
 		return s
 	}
-	s.Liveness, s.Because = Unsure, podReadyUnsure
+	s.Liveness, s.Because = Unsure, say.Of(podReadyUnsure)
 	if node == evidence.LeaseStale {
-		s.Because = podReadyNodeDown
+		s.Because = say.Of(podReadyNodeDown)
 	}
 	s.Evidence = append(s.Evidence, lease)
 	return s
@@ -149,16 +151,16 @@ var waitingFor = map[string]Trouble{
 
 // State says what a pod's containers tell. Unsure without a reason means that
 // nothing is wrong with them.
-func (v *podView) state(name string, now time.Time) State {
+func (v *podView) state(name graph.Identity, now time.Time) State {
 	at := func(path, value string) []evidence.Fact {
-		return []evidence.Fact{{Source: name, Path: path, Value: value}}
+		return []evidence.Fact{evidence.At(name, path, value)}
 	}
 	switch {
 	case v.Status.Phase == "Failed" || v.Status.Phase == "Succeeded":
-		return State{Liveness: Dead, Trouble: ended, Because: podEnded,
+		return State{Liveness: Dead, Trouble: ended, Because: say.Of(podEnded),
 			Evidence: at("status.phase", strings.TrimSpace(v.Status.Phase+" "+v.Status.Reason+" "+v.Status.Message))}
 	case len(v.Spec.SchedulingGates) > 0:
-		return State{Liveness: Dead, Trouble: unscheduled, Because: podGated, Evidence: at("spec.schedulingGates", "not empty")}
+		return State{Liveness: Dead, Trouble: unscheduled, Because: say.Of(podGated), Evidence: at("spec.schedulingGates", "not empty")}
 	}
 	runs := false
 	for _, c := range v.Status.ContainerStatuses {
@@ -166,13 +168,13 @@ func (v *podView) state(name string, now time.Time) State {
 	}
 	for _, c := range slices.Concat(v.Status.InitContainerStatuses, v.Status.ContainerStatuses) {
 		if c.State.Waiting != nil && waitingFor[c.State.Waiting.Reason] != noTrouble {
-			s := State{Liveness: Dead, Trouble: waitingFor[c.State.Waiting.Reason], Because: fmt.Sprintf(containerWaits, c.Name, c.State.Waiting.Reason),
+			s := State{Liveness: Dead, Trouble: waitingFor[c.State.Waiting.Reason], Because: say.Of(containerWaits, c.Name, c.State.Waiting.Reason),
 				Evidence: at("status.containerStatuses["+c.Name+"].state.waiting", c.describe())}
 			switch {
 			case s.Trouble == NotStarted && c.State.Waiting.Message != "":
-				s.Because += ": " + c.State.Waiting.Message
+				s.Because = s.Because.And(saying, c.State.Waiting.Message)
 			case s.Trouble == Crashing && c.RestartCount > 0:
-				s.Because += " (" + c.past() + ")"
+				s.Because = s.Because.And(inParentheses, c.past())
 			}
 			if runs {
 				s.Liveness = Unsure
@@ -180,7 +182,7 @@ func (v *podView) state(name string, now time.Time) State {
 			return s
 		}
 		if c.RestartCount >= manyCrashes && c.failed() && c.startedAfter(now.Add(-startDelay)) {
-			return State{Liveness: Unsure, Because: fmt.Sprintf(justRestarted, c.Name),
+			return State{Liveness: Unsure, Because: say.Of(justRestarted, c.Name),
 				Evidence: at("status.containerStatuses["+c.Name+"]", c.describe())}
 		}
 	}

@@ -3,7 +3,6 @@
 package controllers
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -99,13 +98,13 @@ func (f *Finder) Possible(n graph.Node, a *Answer) []evidence.Fact {
 // could says of a workload that could change an object what lets it.
 func (f *Finder) could(l *Workload, n graph.Node) evidence.Fact {
 	st := f.StateOf(l)
-	value := st.Liveness + ": " + st.Because
+	value := say.Of(livesBecause, st.Liveness, st.Because)
 	if by := f.GrantedBy(l, n); len(by) > 1 {
-		value += fmt.Sprintf(givesRight, by[0], by[1])
+		value = value.And(givesRight, by[0], by[1])
 	} else if why := f.otherRights(l); why != "" {
-		value += "; " + why
+		value = value.And(andThat, why)
 	}
-	return evidence.Fact{Source: l.ID().String(), Path: "candidate", Value: value}
+	return evidence.At(l.ID(), "candidate", value)
 }
 
 // Mighty says of the workloads that work and may change everything, the object as well, what lets them. That is no sign that

@@ -186,7 +186,7 @@ func (f *Finder) startedAt(l *Workload) time.Time {
 // Jobs that clean up.
 func mayReport(e evidence.Event, n graph.Node, by *Workload) bool {
 	r := n.Resource()
-	if by == nil || e.Reporter == "" || e.About != "/" && e.About != r.Kind+"/"+n.Name() || by.calledBy(e.Reporter) {
+	if by == nil || e.Reporter == "" || e.About.Name != "" && e.About != evidence.Named(r.Kind, "", n.Name()) || by.calledBy(e.Reporter) {
 		return true
 	}
 	group, _, _ := strings.Cut(r.Group, ".")

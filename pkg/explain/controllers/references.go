@@ -154,7 +154,7 @@ func (f *references) MissingIn(n graph.Node, message string) (lack *Lack, again 
 			}
 			id := identityIn(r, cmp.Or(namespace, f.namespaceOf(n, r, name)), name, n)
 			if f.isAbsent(id) {
-				return &Lack{id, evidence.Fact{Source: id.String(), Value: "does not exist"}}, nil
+				return &Lack{id, evidence.At(id, "", "does not exist")}, nil
 			}
 			if there := f.evidence.Named(r.GroupResource(), id.Namespace, id.Name); len(there) > 0 && again == nil {
 				again = &there[0]

@@ -12,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 var (
@@ -48,17 +50,22 @@ func accountNamed(user string) (a Account, ok bool) {
 	return Account{parts[2], parts[3]}, true
 }
 
-// String names the ServiceAccount as graph.Identity does.
-func (a Account) String() string { return "ServiceAccount/" + a.Namespace + "/" + a.Name }
+// ID names the ServiceAccount.
+func (a Account) ID() graph.Identity {
+	return evidence.Identity(evidence.ServiceAccounts, a.Namespace, a.Name)
+}
 
 // policyRule is a rule of a Role or ClusterRole.
 type policyRule rbacv1.PolicyRule
 
 type subject rbacv1.Subject
 
-func (s subject) String() string {
+func (s subject) String() string { return fmt.Sprint(s.named()) }
+
+// named is the ServiceAccount, or says which user or group that is.
+func (s subject) named() any {
 	if s.Kind == rbacv1.ServiceAccountKind {
-		return s.Kind + "/" + s.Namespace + "/" + s.Name
+		return Account{s.Namespace, s.Name}.ID()
 	}
 	return s.Kind + " " + s.Name
 }
@@ -70,7 +77,7 @@ type grant struct {
 	// namespace is where it holds, empty for everywhere.
 	namespace string
 	// role and binding name the objects that it comes from.
-	role, binding string
+	role, binding graph.Identity
 	// everyday: the role is one of those that clusters hand out to people, and to a ServiceAccount one of the default ones.
 	everyday bool
 }
@@ -160,9 +167,9 @@ func (f *roster) rights() *rights {
 			if !evidence.Decode(&items[i], &b) {
 				continue
 			}
-			of, in, role := clusterRoles, "", "ClusterRole/"+b.RoleRef.Name
+			of, in, role := clusterRoles, "", evidence.Named("ClusterRole", "", b.RoleRef.Name)
 			if b.RoleRef.Kind == "Role" {
-				of, in, role = roles, b.Namespace, "Role/"+b.Namespace+"/"+b.RoleRef.Name
+				of, in, role = roles, b.Namespace, evidence.Named("Role", b.Namespace, b.RoleRef.Name)
 			}
 			key := in + "/" + b.RoleRef.Name
 			_, known := rules[key]
@@ -196,10 +203,10 @@ func isEveryday(role *rbacv1.ClusterRole) bool {
 var defaultRoles = []string{"ClusterRole/cluster-admin", "ClusterRole/admin", "ClusterRole/edit", "ClusterRole/view"}
 
 // bind adds what a binding gives; gone: nothing of its role is known.
-func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role string, everyday, gone bool) {
-	name := "ClusterRoleBinding/" + b.Name
+func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role graph.Identity, everyday, gone bool) {
+	name := evidence.Named("ClusterRoleBinding", "", b.Name)
 	if b.Namespace != "" {
-		name = "RoleBinding/" + b.Namespace + "/" + b.Name
+		name = evidence.Named("RoleBinding", b.Namespace, b.Name)
 	}
 	for _, s := range b.Subjects {
 		if a, ok := accountNamed(s.Name); ok && s.Kind == rbacv1.UserKind {
@@ -217,7 +224,7 @@ func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role str
 		}
 		for _, rule := range rules {
 			g := &grant{policyRule: policyRule(rule), subject: subject(s), namespace: b.Namespace, role: role, binding: name}
-			g.everyday = everyday && s.Kind != rbacv1.ServiceAccountKind || slices.Contains(defaultRoles, role)
+			g.everyday = everyday && s.Kind != rbacv1.ServiceAccountKind || slices.Contains(defaultRoles, role.String())
 			r.grants = append(r.grants, g)
 			r.of[g.key()] = append(r.of[g.key()], g)
 		}
@@ -375,28 +382,32 @@ func (r *rights) mayImpersonate(a Account) bool {
 
 // said says for people what the account may do with an object, and by which
 // roles. Rules for other objects of the type, by their names, are told apart.
-func (r *rights) said(a Account, resource schema.GroupResource, namespace, name string) string {
-	var verbs, by, others []string
+func (r *rights) said(a Account, resource schema.GroupResource, namespace, name string) say.Text {
+	var verbs []string
+	var by, others []say.Text
 	for _, g := range r.grantsOf(a) {
 		switch {
 		case g.namespace != "" && g.namespace != namespace || !g.covers(resource):
 		case len(g.ResourceNames) > 0 && !slices.Contains(g.ResourceNames, name):
-			others = append(others, fmt.Sprintf(onlyNamed, g.role, strings.Join(g.Verbs, ", "), strings.Join(g.ResourceNames, ", ")))
+			others = append(others, say.Of(onlyNamed, g.role, strings.Join(g.Verbs, ", "), strings.Join(g.ResourceNames, ", ")))
 		default:
-			verbs, by = append(verbs, g.Verbs...), append(by, g.role)
+			verbs, by = append(verbs, g.Verbs...), append(by, say.Plain(g.role))
 		}
 	}
-	said := allowsNothing
+	said := say.Of(allowsNothing)
 	if slices.Sort(verbs); len(verbs) > 0 {
-		slices.Sort(by)
-		said = fmt.Sprintf(allowsOther, strings.Join(slices.Compact(verbs), ", "), strings.Join(slices.Compact(by), ", "))
+		said = say.Of(allowsOther, strings.Join(slices.Compact(verbs), ", "), say.Join(", ", sorted(by)...))
 	}
-	slices.Sort(others)
-	others = slices.Compact(others)
-	if len(others) > evidence.MaxShown {
-		others = append(others[:evidence.MaxShown], fmt.Sprintf(moreRules, len(others)-evidence.MaxShown))
+	if others = sorted(others); len(others) > evidence.MaxShown {
+		others = append(others[:evidence.MaxShown], say.Of(moreRules, len(others)-evidence.MaxShown))
 	}
-	return strings.Join(append([]string{said}, others...), "; ")
+	return say.Join("; ", append([]say.Text{said}, others...)...)
+}
+
+// sorted sorts texts, each once.
+func sorted(texts []say.Text) []say.Text {
+	slices.SortFunc(texts, func(a, b say.Text) int { return strings.Compare(a.String(), b.String()) })
+	return slices.CompactFunc(texts, say.Text.Equal)
 }
 
 // covers reports whether the rule is about objects of the type, all or some.
@@ -433,7 +444,7 @@ func (r *rights) holders(resource schema.GroupResource) []*grant {
 			}
 		}
 		slices.SortStableFunc(found, func(a, b *grant) int { // what is said of an account is the best of its rules
-			return cmp.Or(weight(b.covers(resource))-weight(a.covers(resource)), cmp.Compare(a.binding, b.binding))
+			return cmp.Or(weight(b.covers(resource))-weight(a.covers(resource)), cmp.Compare(a.binding.String(), b.binding.String()))
 		})
 		r.holding[resource] = found
 	}
@@ -459,5 +470,5 @@ func (g *grant) evidence() evidence.Fact {
 	if len(g.ResourceNames) > 0 {
 		what += " named " + strings.Join(g.ResourceNames, ",")
 	}
-	return evidence.Fact{Source: g.binding, Path: byRule, Value: fmt.Sprintf(roleGives, g.role, g.subject, verbs, what)}
+	return evidence.At(g.binding, byRule, say.Of(roleGives, g.role, g.subject.named(), verbs, what))
 }

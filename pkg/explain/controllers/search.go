@@ -109,7 +109,7 @@ type Search struct {
 	OrphanLease *evidence.Fact
 	// strangersLease is one for it, or of a domain above its own, that somebody renews who is no workload
 	// here and may have nothing to do with it.
-	strangersLease string
+	strangersLease graph.Identity
 	unread         []string
 	// workloadsUnread says what could not be read of workloads beside the inventory.
 	workloadsUnread []string
@@ -412,12 +412,12 @@ func (f *searcher) complete(s *Search) {
 	}
 	slices.Sort(s.unread)
 	s.unread = slices.Compact(s.unread)
-	s.Looked = evidence.Fact{Source: "searched", Value: strings.Join([]string{
+	s.Looked = evidence.At("searched", "", strings.Join([]string{
 		f.groupsLooked(s),
 		looked(len(f.inventory().workloads), "workload", "workloads", workloadsUnread),
 		looked(len(f.rights().grants), "rule of RBAC", "rules of RBAC", f.rights().unread),
 		looked(f.evidence.Count(evidence.Leases.GroupResource()), "lease", "leases", f.notListed(evidence.Leases)),
-	}, ", ")}
+	}, ", "))
 }
 
 // groupsLooked says which API group the finalizer points at, or that it could

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 )
@@ -30,16 +31,16 @@ func (f *searcher) byDefinition(s *Search, add adder) {
 				s.unread = append(s.unread, evidence.CRDs.GroupResource().String())
 			}
 		default:
-			source := "CustomResourceDefinition/" + definition.GetName()
+			source := evidence.Identity(evidence.CRDs, "", definition.GetName())
 			annotations := definition.GetAnnotations()
 			from := originOf(annotations[helmRelease], annotations[helmReleaseNamespace], definition.GetLabels())
 			for _, l := range f.inventory().workloads {
 				if what, path := from.installedWith(*l.origin); what != "" {
-					add(l, weakSign, false, evidence.Fact{Source: source, Path: path, Value: l.ID().String() + " has the same " + what})
+					add(l, weakSign, false, evidence.At(source, path, say.Of(sameOrigin, l.ID(), what)))
 				}
 			}
 			config, _, _ := unstructured.NestedMap(definition.Object, "spec", "conversion", "webhook", "clientConfig")
-			f.byService(s, config, evidence.Fact{Source: source, Path: byConversion}, add)
+			f.byService(s, config, evidence.At(source, byConversion, ""), add)
 		}
 		f.byAPI(s, resource, add)
 	}
@@ -118,13 +119,14 @@ func (f *searcher) byService(s *Search, config map[string]any, e evidence.Fact, 
 	if name == "" {
 		return
 	}
-	e.Value = "Service/" + namespace + "/" + name
+	service := evidence.Identity(evidence.Services, namespace, name)
+	e.Value = say.Plain(service)
 	found := f.Behind(namespace, name)
 	for _, l := range found {
 		add(l, weakSign, false, e)
 	}
 	if len(found) == 0 && f.evidence.Ending(namespace) && s.maySet(namespace+" "+name) {
-		e.Value += inLeavingNamespace
+		e.Value = say.Of(serviceLeaving, service)
 		s.lostServices = append(s.lostServices, e)
 	}
 }
@@ -139,7 +141,7 @@ func (f *searcher) byAPI(s *Search, resource schema.GroupResource, add adder) {
 		f.evidence.Known(evidence.APIServices, &registered[i])
 		if evidence.Nested(&registered[i], "spec", "group") == resource.Group {
 			config, _, _ := unstructured.NestedMap(registered[i].Object, "spec")
-			f.byService(s, config, evidence.Fact{Source: "APIService/" + registered[i].GetName(), Path: byServing}, add)
+			f.byService(s, config, evidence.At(evidence.Identity(evidence.APIServices, "", registered[i].GetName()), byServing, ""), add)
 		}
 	}
 }
@@ -154,10 +156,7 @@ func (f *searcher) byWebhooks(s *Search, add adder) {
 				webhook, _ := webhooks[k].(map[string]any)
 				config, _, _ := unstructured.NestedMap(webhook, "clientConfig")
 				if namesGroup(webhook, s.groups) {
-					f.byService(s, config, evidence.Fact{
-						Source: resource.GroupResource().Resource + "/" + configurations[i].GetName(),
-						Path:   fmt.Sprintf("webhooks[%d].clientConfig.service", k),
-					}, add)
+					f.byService(s, config, evidence.At(resource.GroupResource().Resource+"/"+configurations[i].GetName(), fmt.Sprintf("webhooks[%d].clientConfig.service", k), ""), add)
 				}
 			}
 		}
@@ -218,15 +217,15 @@ func (f *searcher) byLease(s *Search, namespace string, add adder) {
 		switch {
 		case l == nil && abroad != nil && ours && !f.ofTenants(s, in):
 			s.abroad = append(s.abroad, lease)
-			add(abroad, weakSign, true, evidence.Fact{Source: "Lease/" + in + "/" + name, Path: byHolder, Value: holder})
+			add(abroad, weakSign, true, evidence.At(n.Identity(), byHolder, holder))
 		case l != nil && (its || f.rights().states(l.Account(), s.resource.GroupResource())):
-			add(l, weakSign, true, evidence.Fact{Source: "Lease/" + in + "/" + name, Path: byHolder, Value: holder})
+			add(l, weakSign, true, evidence.At(n.Identity(), byHolder, holder))
 		case l != nil, f.podGone(in, holder): // whoever holds it is nobody any more
 		case ours:
 			s.leases = append(s.leases, lease)
 		default:
 			if state, _ := f.evidence.Lease(in, name); state == evidence.LeaseFresh && !f.ofTenants(s, in) {
-				s.strangersLease = cmp.Or(s.strangersLease, "Lease/"+in+"/"+name)
+				s.strangersLease = cmp.Or(s.strangersLease, n.Identity())
 			}
 		}
 	}
@@ -250,7 +249,7 @@ func (f *searcher) renewed(s *Search, namespace string) {
 			}):
 			s.OrphanLease = &e
 		case !f.ofTenants(s, in):
-			s.strangersLease = cmp.Or(s.strangersLease, "Lease/"+in+"/"+name)
+			s.strangersLease = cmp.Or(s.strangersLease, evidence.Identity(evidence.Leases, in, name))
 		}
 	}
 }

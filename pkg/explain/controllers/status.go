@@ -102,7 +102,7 @@ func (s *statusOf) failures(n graph.Node, asked time.Time) []*Failure {
 		if s.isForeign(i) || old || !failing {
 			continue
 		}
-		f := newFailure(c.Said(), c.Fact(n.Identity().String()), evidence.Latest(asked, c.Since))
+		f := newFailure(c.Said(), c.Fact(n.Identity()), evidence.Latest(asked, c.Since))
 		f.Dated, f.weak = !c.Since.IsZero(), !strong
 		found = append(found, f)
 	}
@@ -144,9 +144,9 @@ func (s *statusOf) words(n graph.Node, now time.Time) (facts []evidence.Fact, on
 	}
 	slices.SortStableFunc(said, func(a, b evidence.Condition) int { return b.Since.Compare(a.Since) })
 	for _, c := range said[:min(len(said), evidence.MaxShown)] {
-		fact := c.Fact(n.Identity().String())
+		fact := c.Fact(n.Identity())
 		if !c.Since.IsZero() {
-			fact.Value += fmt.Sprintf(" (for %s)", duration.HumanDuration(now.Sub(c.Since)))
+			fact.Value = fact.Value.And(forSoLong, duration.HumanDuration(now.Sub(c.Since)))
 			c.Message += ", for " + duration.HumanDuration(now.Sub(c.Since))
 		}
 		facts, only = append(facts, fact), c.Message

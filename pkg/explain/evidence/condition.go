@@ -53,7 +53,7 @@ func (c Condition) Said() string {
 }
 
 // Fact is the condition as it was read from the source.
-func (c Condition) Fact(source string) Fact {
+func (c Condition) Fact(source any) Fact {
 	value := c.Status
 	if c.Reason != "" {
 		value = strings.TrimSpace(value + " (" + c.Reason + ")")
@@ -62,7 +62,7 @@ func (c Condition) Fact(source string) Fact {
 		value = strings.TrimPrefix(value+": "+c.Message, ": ")
 	}
 	value = cmp.Or(value, "not set")
-	return Fact{Source: source, Path: fmt.Sprintf("status.conditions[%s]", c.Type), Value: value}
+	return At(source, fmt.Sprintf("status.conditions[%s]", c.Type), value)
 }
 
 // Text returns a value that is a string, or nothing.

@@ -7,20 +7,25 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // Event is what is needed of an Event, of either API.
 type Event struct {
-	About, Type, Reason, Message string
-	Reporter                     string // the component
-	First, Last                  time.Time
-	Count                        int64
+	// About has a kind and a name alone.
+	About                 graph.Identity
+	Type, Reason, Message string
+	Reporter              string // the component
+	First, Last           time.Time
+	Count                 int64
 }
 
 // NewEvent takes what is needed out of an Event.
 func NewEvent(o *unstructured.Unstructured) Event {
 	e := Event{Type: Nested(o, "type"), Reason: Nested(o, "reason"), Message: Nested(o, "message"), Count: 1}
-	e.About = Nested(o, "involvedObject", "kind") + "/" + Nested(o, "involvedObject", "name")
+	e.About = Named(Nested(o, "involvedObject", "kind"), "", Nested(o, "involvedObject", "name"))
 	e.Reporter = cmp.Or(Nested(o, "reportingComponent"), Nested(o, "source", "component"))
 	for _, path := range [][]string{{"firstTimestamp"}, {"eventTime"}, {"lastTimestamp"}, {"series", "lastObservedTime"}} {
 		t, err := time.Parse(time.RFC3339Nano, Nested(o, path...))
@@ -42,7 +47,7 @@ func NewEvent(o *unstructured.Unstructured) Event {
 
 // Fact is the event as it was read.
 func (e Event) Fact() Fact {
-	return Fact{Source: "Event about " + e.About, Path: "message", Value: e.words()}
+	return At(say.Of(eventAbout, e.About), "message", e.words())
 }
 
 // Repeats reports whether the event came more than once, or for that long.

@@ -7,17 +7,39 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // Fact is one fact that a cause rests on.
 type Fact struct {
 	// Source names the object or the place that was read.
-	Source string
+	Source say.Text
 	// Path is a field path, empty when the source says it all.
 	Path  string
-	Value string
+	Value say.Text
 }
+
+// At is a fact about a field of what the source is: an object, or words for a place.
+//
+//go:noinline
+func At(source any, path string, value any) Fact {
+	return Fact{say.Plain(source), path, say.Plain(value)}
+}
+
+// Object is what the source is, ok where that is an object.
+func (f Fact) Object() (id graph.Identity, ok bool) {
+	if _, of := f.Source.Find(""); len(of) == 1 {
+		id, ok = of[0].(graph.Identity)
+	}
+	return id, ok
+}
+
+// Key is the fact as a string, to compare it.
+func (f Fact) Key() string { return f.Source.String() + " " + f.Path + ": " + f.Value.String() }
+
+// Equal reports whether two facts are the same.
+func (f Fact) Equal(other Fact) bool { return f.Key() == other.Key() }
 
 // The types that explanations know by name.
 var (
@@ -90,4 +112,9 @@ func Identity(resource schema.GroupVersionResource, namespace, name string) grap
 		Resource:  graph.Resource{GroupVersionResource: resource, Kind: kinds[resource], Namespaced: namespace != ""},
 		Namespace: namespace, Name: name,
 	}
+}
+
+// Named names an object of any kind.
+func Named(kind, namespace, name string) graph.Identity {
+	return graph.Identity{Resource: graph.Resource{Kind: kind}, Namespace: namespace, Name: name}
 }

@@ -53,9 +53,9 @@ func (s *leases) Lease(namespace, name string) (LeaseState, Fact) {
 	l, err := s.reads.Get(Leases, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return LeaseMissing, Fact{Source: id.String(), Value: "does not exist"}
+		return LeaseMissing, At(id, "", "does not exist")
 	case err != nil:
-		return LeaseUnread, Fact{Source: id.String(), Value: "could not be read: " + err.Error()}
+		return LeaseUnread, At(id, "", "could not be read: "+err.Error())
 	}
 	return s.LeaseState(l)
 }
@@ -76,20 +76,19 @@ func (s *leases) LeaseTaken(namespace, name string) time.Time {
 func (s *leases) LeaseState(object *unstructured.Unstructured) (LeaseState, Fact) {
 	id := Identity(Leases, object.GetNamespace(), object.GetName())
 	l := lease.Of(object.Object)
-	f := Fact{Source: id.String(), Path: "spec.holderIdentity", Value: noHolder}
+	path, value := "spec.holderIdentity", noHolder
 	held := l.Holder != "" && !l.Renewed.IsZero()
 	if held {
-		f.Path, f.Value = "spec.renewTime", renewedBy(max(l.Age(s.Now), 0), l.Holder)
+		path, value = "spec.renewTime", renewedBy(max(l.Age(s.Now), 0), l.Holder)
 	}
 	switch l.Judge(s.Now) {
 	case lease.Held:
-		return LeaseFresh, f
+		return LeaseFresh, At(id, path, value)
 	case lease.Abandoned:
-		return LeaseStale, f
+		return LeaseStale, At(id, path, value)
 	}
 	again := s.leaseAgain(object, l)
-	f.Value += readAgain[held][again]
-	return again, f
+	return again, At(id, path, value+readAgain[held][again])
 }
 
 // maxLeaseWait bounds what a run waits for leases.

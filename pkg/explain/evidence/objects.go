@@ -77,8 +77,8 @@ func RequestedBy(deletion *metav1.Time, grace *int64) time.Time {
 }
 
 // Field is a fact about a node.
-func Field(n graph.Node, path, value string) Fact {
-	return Fact{Source: n.Identity().String(), Path: path, Value: value}
+func Field(n graph.Node, path string, value any) Fact {
+	return At(n.Identity(), path, value)
 }
 
 // Latest returns the later of two times.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 )
 
 // What the facts say.
@@ -21,7 +23,10 @@ func (e Event) words() string {
 	return fmt.Sprintf("%s: %s (%d times, last at %s)", e.Reason, e.Message, e.Count, e.Last.UTC().Format(time.RFC3339))
 }
 
-const noHolder = "it has no holder"
+const (
+	eventAbout say.Word = "Event about %s"
+	noHolder            = "it has no holder"
+)
 
 func renewedBy(age time.Duration, holder string) string {
 	return fmt.Sprintf("%s ago by %s", duration.HumanDuration(age), holder)

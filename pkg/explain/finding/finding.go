@@ -18,56 +18,33 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// Fact is one fact that a cause rests on. Where it has a text, that is its value.
-type Fact struct {
-	evidence.Fact
-	Says say.Text
-}
+// Fact is one fact that a cause rests on.
+type Fact = evidence.Fact
 
 // Field is a fact about a field of an object.
-//
-//go:noinline
-func Field(n graph.Node, path, value string) Fact { return Fact{Fact: evidence.Field(n, path, value)} }
-
-// Text is what the fact says.
-func (f Fact) Text() say.Text {
-	if f.Says.IsZero() {
-		return say.Plain(f.Value)
-	}
-	return f.Says
-}
+func Field(n graph.Node, path string, value any) Fact { return evidence.At(n.Identity(), path, value) }
 
 // FieldSays is a fact about a field of an object, in words.
 //
 //go:noinline
 func FieldSays(n graph.Node, path, w string, args ...any) Fact {
-	return Fact{evidence.Field(n, path, ""), say.Of(w, args...)}
+	return evidence.At(n.Identity(), path, say.Of(w, args...))
 }
 
-// At is a fact about a field of what the source names.
-//
-//go:noinline
-func At(source, path, value string) Fact {
-	return Fact{Fact: evidence.Fact{Source: source, Path: path, Value: value}}
-}
+// At is a fact about a field of what the source is: an object, or words for a place.
+func At(source any, path string, value any) Fact { return evidence.At(source, path, value) }
 
-// AtSays is a fact about what the source names, in words.
+// AtSays is a fact about what the source is, in words.
 //
 //go:noinline
-func AtSays(source, path, w string, args ...any) Fact {
-	return Fact{evidence.Fact{Source: source, Path: path}, say.Of(w, args...)}
+func AtSays(source any, path, w string, args ...any) Fact {
+	return evidence.At(source, path, say.Of(w, args...))
 }
 
 // Facts are facts that were read as they are.
 //
 //go:noinline
-func Facts(read ...evidence.Fact) []Fact {
-	facts := make([]Fact, len(read))
-	for i, f := range read {
-		facts[i] = Fact{Fact: f}
-	}
-	return facts
-}
+func Facts(read ...Fact) []Fact { return slices.Clone(read) }
 
 // Blocker is one that keeps an object: a cause, another object that must be deleted first, or neither for what acts by itself.
 type Blocker struct {
@@ -135,7 +112,7 @@ func (c *Cause) Said() say.Text {
 }
 
 // Fact is the cause as evidence of another.
-func (c *Cause) Fact() Fact { return Fact{evidence.Fact{Source: c.At.String()}, c.Summary} }
+func (c *Cause) Fact() Fact { return evidence.At(c.At, "", c.Summary) }
 
 // Controller is what should act.
 type Controller struct {

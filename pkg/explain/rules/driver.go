@@ -21,7 +21,7 @@ import (
 // Otherwise the state is evidence.LeaseUnread.
 func (f *Facts) Leader(c *finding.Controller, lease *unstructured.Unstructured) evidence.LeaseState {
 	state, fact := f.LeaseState(lease)
-	c.Evidence = append(c.Evidence, finding.Fact{Fact: fact})
+	c.Evidence = append(c.Evidence, fact)
 	switch state {
 	case evidence.LeaseFresh:
 		c.Liveness = controllers.Alive
@@ -29,11 +29,11 @@ func (f *Facts) Leader(c *finding.Controller, lease *unstructured.Unstructured) 
 		holder := controllers.PodOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
 		l := f.Finder.WorkloadOfPod(lease.GetNamespace(), holder)
 		if l == nil {
-			c.Evidence = append(c.Evidence, finding.AtSays("Pod/"+lease.GetNamespace()+"/"+holder, "", HolderGone))
+			c.Evidence = append(c.Evidence, finding.AtSays(evidence.Named("Pod", lease.GetNamespace(), holder), "", HolderGone))
 			return evidence.LeaseUnread
 		}
 		st := f.Finder.StateOf(l)
-		c.Evidence = append(append(c.Evidence, finding.At(l.ID().String(), "", st.Because)), finding.Facts(st.Evidence...)...)
+		c.Evidence = append(append(c.Evidence, finding.At(l.ID(), "", st.Because)), finding.Facts(st.Evidence...)...)
 		if st.Liveness != controllers.Dead {
 			return evidence.LeaseUnread
 		}

@@ -266,7 +266,7 @@ func Warnings(r *evidence.Reader, n graph.Node, reasons ...string) []finding.Fac
 			continue
 		}
 		if len(facts) < evidence.MaxShown {
-			facts = append(facts, finding.Fact{Fact: e.Fact()})
+			facts = append(facts, e.Fact())
 		}
 	}
 	return facts

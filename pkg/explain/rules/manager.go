@@ -63,7 +63,7 @@ func (f *Facts) Manager() *Manager {
 			m.deletions++
 		}
 	}
-	m.Lease, m.Shows.Fact = f.Lease("kube-system", "kube-controller-manager")
+	m.Lease, m.Shows = f.Lease("kube-system", "kube-controller-manager")
 	if m.Dead = m.Lease == evidence.LeaseStale || m.Lease == evidence.LeaseMissing; !m.Dead {
 		m.Taken = f.LeaseTaken("kube-system", "kube-controller-manager")
 		return m

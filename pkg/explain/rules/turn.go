@@ -30,7 +30,7 @@ func (f *Facts) Turn(n graph.Node, symptom finding.Kind, because say.Text, overd
 		why := f.unproven(n, because, overdue)
 		b.Cause = m.Cause(fmt.Sprint(why), say.Of(ManagerDead))
 		if m.Lease == evidence.LeaseMissing { // the age of another would be news at each look
-			b.Cause.Decides = say.Of(LeaseIs, m.Shows.Text())
+			b.Cause.Decides = say.Of(LeaseIs, m.Shows.Value)
 		}
 		if b.Cause.Ways = m.repair(); !why.IsZero() {
 			b.Because, b.Cause.Summary = why, say.Of(ManagerUnproven, why)

@@ -35,7 +35,7 @@ func (e edge) fact() finding.Fact {
 }
 
 // ownerName names the owner that a reference states.
-func ownerName(ref *graph.Reference) string { return ref.Kind + "/" + ref.Name }
+func ownerName(ref *graph.Reference) graph.Identity { return evidence.Named(ref.Kind, "", ref.Name) }
 
 // goes says when an owner is deleted that is taken out of foreground deletion.
 func goes(owner graph.Node) say.Word {

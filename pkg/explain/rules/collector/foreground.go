@@ -214,14 +214,14 @@ func BlindTo(id graph.Identity, o *unstructured.Unstructured) *finding.Cause {
 		end = OnceFinalized
 	}
 	id.Resource.Version = o.GroupVersionKind().Version
-	return blind(id, o.GetFinalizers(), end, finding.AtSays(id.String(), "apiVersion", ReadableIn, o.GetAPIVersion()))
+	return blind(id, o.GetFinalizers(), end, finding.AtSays(id, "apiVersion", ReadableIn, o.GetAPIVersion()))
 }
 
 // blind is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted otherwise.
 func blind(id graph.Identity, finalizers []string, end say.Word, why finding.Fact) *finding.Cause {
 	return &finding.Cause{
 		Kind: finding.GcBlind, At: id, Verdict: finding.Stuck, Summary: say.Of(SeesNot),
-		Evidence: []finding.Fact{finding.At(id.String(), "metadata.finalizers", metav1.FinalizerDeleteDependents), why},
+		Evidence: []finding.Fact{finding.At(id, "metadata.finalizers", metav1.FinalizerDeleteDependents), why},
 		Ways:     []finding.Way{finish(id, finalizers, Blindly, end)},
 	}
 }
@@ -256,7 +256,7 @@ func denied(f *rules.Facts, owner, d graph.Node) []finding.Blocker {
 	}
 	c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck), func(c *finding.Cause) {
 		c.At, c.Verdict, c.Summary, c.Decides = d.Identity(), by.Verdict, summary, write.Says(r.Refusal)
-		c.Evidence = []finding.Fact{e.fact(), {Fact: r.Fact()}}
+		c.Evidence = []finding.Fact{e.fact(), r.Fact()}
 		c.Ways = e.free(f.Asker)
 	})
 	c.Own = []finding.Fact{e.fact()}

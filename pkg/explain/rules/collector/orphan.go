@@ -31,7 +31,7 @@ func Orphan(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 		Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)},
 	}
 	if !missing.IsZero() {
-		c.Evidence = append(c.Evidence, finding.Fact{Fact: evidence.Fact{Source: "the lists"}, Says: missing})
+		c.Evidence = append(c.Evidence, finding.At("the lists", "", missing))
 	}
 	return []finding.Blocker{{Because: say.Of(NotYetOrphaned), Cause: c}}, true
 }
@@ -55,7 +55,7 @@ func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
 	}
 	c := &finding.Cause{
 		Kind: finding.GcOrphanPending, At: n.Identity(), Key: "denied", Verdict: by.Verdict, Summary: say.Of(OrphanFinalizer), Decides: write.Says(r.Refusal),
-		Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), {Fact: r.Fact()}},
+		Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), r.Fact()},
 	}
 	if n.HasDependents() {
 		c.Summary = say.Of(OrphaningDenied, referencing(n))

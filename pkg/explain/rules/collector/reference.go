@@ -27,7 +27,7 @@ func untouched(f *rules.Facts, owner, d graph.Node) *finding.Cause {
 		case graph.UnlistedOwner:
 			return &finding.Cause{
 				Kind: finding.NotRead, At: d.Identity(), Key: "owner", Verdict: finding.Unknown, Summary: say.Of(OwnerUnread, ownerName(&ref)),
-				Evidence: []finding.Fact{finding.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), ref.APIVersion+" "+ownerName(&ref))},
+				Evidence: []finding.Fact{finding.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), say.Of(OfVersion, ref.APIVersion, ownerName(&ref)))},
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func acrossNamespaces(owner, d graph.Node) *finding.Cause {
 
 // referenceFact is a reference with what is wrong with it.
 func referenceFact(ref graph.Reference) finding.Fact {
-	return finding.Field(ref.Dependent, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s %s (%s)", ref.APIVersion, ownerName(&ref), ref.Reason))
+	return finding.Field(ref.Dependent, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), say.Of(OfVersionThough, ref.APIVersion, ownerName(&ref), ref.Reason))
 }
 
 // unresolvable says to remove a reference that could not be resolved, and what follows. The garbage collector looks for a

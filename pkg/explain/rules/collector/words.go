@@ -107,6 +107,8 @@ const (
 const (
 	UnservedOwner     say.Word = "%s %s %s, which the server does not serve"
 	InvalidOwner      say.Word = "%s %s, a name that no object can have"
+	OfVersion         say.Word = "%s %s"
+	OfVersionThough   say.Word = OfVersion + " (%s)"
 	NamespacedOwner   say.Word = "%s is cluster-scoped and cannot have a namespaced owner: the garbage collector has given up on it"
 	AlsoReferences    say.Word = "%s also references"
 	References        say.Word = "%s references its owner as"

@@ -71,7 +71,7 @@ func instancesLeft(f *rules.Facts, n graph.Node, untouched int, unseen bool) *fi
 func ending(f *rules.Facts, n graph.Node) []finding.Fact {
 	if full, err := f.Whole(n); err == nil {
 		if condition, ok := evidence.ConditionOf(full, "Terminating"); ok {
-			return finding.Facts(condition.Fact(n.Identity().String()))
+			return finding.Facts(condition.Fact(n.Identity()))
 		}
 	}
 	return nil

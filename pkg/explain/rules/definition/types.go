@@ -92,18 +92,18 @@ func conversion(f *rules.Facts, resource schema.GroupResource, message string) *
 		c.At = evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", definition)
 		const client = "spec.conversion.webhook.clientConfig."
 		if s := converter(f, definition); s != nil {
-			c.Evidence = append(append(c.Evidence, finding.At(c.At.String(), client+"service", s.Namespace+"/"+s.Name)), finding.Facts(s.Evidence...)...)
+			c.Evidence = append(append(c.Evidence, finding.At(c.At, client+"service", s.Namespace+"/"+s.Name)), finding.Facts(s.Evidence...)...)
 			c.Summary = c.Summary.Then(workload.Hopeless(s))
 			c.Ways = workload.Repair(f.Reader, s, say.Of(ReadAgain))
 		} else {
-			c.Evidence = append(c.Evidence, finding.At(c.At.String(), client+"url", evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "url")))
+			c.Evidence = append(c.Evidence, finding.At(c.At, client+"url", evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "url")))
 		}
 		for _, resource := range Served(definition) { // in the version they are stored in, objects need no conversion
 			path := "spec.versions[" + resource.Version + "]"
 			if items, err := f.ListAnew(resource); err == nil {
-				c.Evidence = append(c.Evidence, finding.AtSays(c.At.String(), path, Listable, evidence.Number(len(items), "object")))
+				c.Evidence = append(c.Evidence, finding.AtSays(c.At, path, Listable, evidence.Number(len(items), "object")))
 			} else {
-				c.Evidence = append(c.Evidence, finding.AtSays(c.At.String(), path, NotListable))
+				c.Evidence = append(c.Evidence, finding.AtSays(c.At, path, NotListable))
 			}
 		}
 		way := finding.Does(f.Change(c.At, definition, remedy.Replace("/spec/conversion", map[string]any{"strategy": "None"})), ConvertNothing)

@@ -111,7 +111,7 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 		c.Key += " " + said.Gist(j.n.Name())
 	}
 	if c.Verdict == finding.Unknown && p.Pause != nil {
-		c.Key += " " + p.Pause.String()
+		c.Key += " " + p.Pause.Text().String()
 	}
 	return c
 }
@@ -140,7 +140,7 @@ func (j *judgement) idles(c *finding.Cause, p *controllers.Progress, l *controll
 	}
 	switch {
 	case p.Pause != nil:
-		c.Decides = say.Of(MightBePaused, p.Pause)
+		c.Decides = say.Of(MightBePaused, p.Pause.Text())
 		c.Summary = c.Summary.Then(c.Decides)
 		c.Own, c.Ways = append(c.Own, finding.Facts(p.Pause.Fact())...), append(c.Ways, resume(p.Pause))
 	case p.Says == nil && j.about == "" && l != nil && !writes:
@@ -177,10 +177,10 @@ func told(c *finding.Cause, p *controllers.Progress) {
 	}
 	for _, fact := range p.Words {
 		known := func(f finding.Fact) bool {
-			return f.Source == fact.Source && f.Path == fact.Path && f.Path != "message"
+			return f.Source.Equal(fact.Source) && f.Path == fact.Path && f.Path != "message"
 		}
 		if len(c.Own) <= evidence.MaxShown && !slices.ContainsFunc(c.Own, known) {
-			c.Own = append(c.Own, finding.Fact{Fact: fact})
+			c.Own = append(c.Own, fact)
 		}
 	}
 }
@@ -242,11 +242,11 @@ func (j *judgement) failing(c *finding.Cause, p *controllers.Progress, names ...
 		c.Kind, c.Summary = finding.FinQuota, say.Of(OverQuota, name, f.Message)
 		first(c, finding.Way{Effect: say.Of(RelaxQuota)})
 	case controllers.Paused:
-		c.Summary, c.Ways = say.Of(IgnoresPaused, name, f.Message), []finding.Way{resume(p.Pause)}
+		c.Summary, c.Ways = say.Of(IgnoresPaused, name, p.Pause.Text()), []finding.Way{resume(p.Pause)}
 	case controllers.Failing:
-		c.Summary = say.Of(CleanupFails, name, brief(f.Message)).Then(undated)
+		c.Summary = say.Of(CleanupFails, name, f.Text(brief)).Then(undated)
 		if stood := j.since(f.Since); f.Dated && stood >= time.Minute {
-			c.Summary = say.Of(HasFailedFor, name, duration.HumanDuration(stood), brief(f.Message))
+			c.Summary = say.Of(HasFailedFor, name, duration.HumanDuration(stood), f.Text(brief))
 		}
 		if !j.waitsFor(c, f, name) && !j.lacks(nil, c, f.Message) {
 			first(c, finding.Way{Effect: say.Of(FixFailure)})
@@ -300,7 +300,7 @@ func (j *judgement) withoutRight(by *controllers.Candidate) *finding.Cause {
 	c := &finding.Cause{
 		Kind: finding.FinRBAC, At: at, Key: account.User() + " " + resource.String(), Verdict: finding.Stuck,
 		Summary:    say.Of(NotAllowed, by.ID(), resource),
-		Evidence:   []finding.Fact{finding.At(at.String(), resource.String(), j.Finder.Says(by.Workload, j.n.Node))},
+		Evidence:   []finding.Fact{finding.At(at, resource.String(), j.Finder.Says(by.Workload, j.n.Node))},
 		Controller: j.actor(by, controllers.Denied),
 		Ways:       []finding.Way{finding.See(j.askRights(by), RestoreRights)},
 	}
@@ -309,7 +309,7 @@ func (j *judgement) withoutRight(by *controllers.Candidate) *finding.Cause {
 	}
 	for _, role := range j.Finder.Emptied(by.Workload, j.n.Node) {
 		c.Evidence = append(c.Evidence, finding.Facts(role.Evidence)...)
-		c.Ways = append(c.Ways, finding.See(remedy.Look{Words: "get clusterroles -l", Args: []string{role.Selector}}, ReapplyAggregated, role.Name))
+		c.Ways = append(c.Ways, finding.See(remedy.Look{Words: "get clusterroles -l", Args: []string{role.Selector}}, ReapplyAggregated, role.Role))
 	}
 	if id.Namespace != "" && j.Ending(id.Namespace) {
 		c.Key += " ending" // no RoleBinding can be created there
@@ -346,7 +346,7 @@ func (j *judgement) deadOrDenied(by *controllers.Candidate) *finding.Cause {
 	if j.Finder.MayNotChange(by.Workload, j.n.Node) {
 		resource := j.n.Resource().GroupResource()
 		c.Key, c.Summary = c.Key+" denied "+resource.String(), c.Summary.And(DeniedAsWell, resource)
-		c.Evidence = append(c.Evidence, finding.At(by.Account().String(), resource.String(), j.Finder.Says(by.Workload, j.n.Node)))
+		c.Evidence = append(c.Evidence, finding.At(by.Account().ID(), resource.String(), j.Finder.Says(by.Workload, j.n.Node)))
 		c.Ways = []finding.Way{finding.See(j.askRights(by), ReapplyDown)}
 	}
 	return c
@@ -410,7 +410,7 @@ func (j *judgement) inNamespace(by *controllers.Candidate) *finding.Cause {
 		way = finding.Does(remedy.Op{Verb: remedy.Create, Object: evidence.Identity(evidence.Namespaces, "", namespace)}, RecreateNamespaceFor, j.s.Whose())
 		way.Partial = true
 	}
-	c.Ways, c.Evidence = []finding.Way{way}, append(c.Evidence, finding.Fact{Fact: evidence.Fact{Source: "Namespace/" + namespace}, Says: where}, finding.Fact{Fact: j.s.Looked})
+	c.Ways, c.Evidence = []finding.Way{way}, append(c.Evidence, finding.At(evidence.Identity(evidence.Namespaces, "", namespace), "", where), j.s.Looked)
 	return c
 }
 

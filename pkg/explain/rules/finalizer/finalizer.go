@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
@@ -216,11 +215,11 @@ func (j *judgement) removal(of finding.Kind) finding.Way {
 		way.Risk = finding.Disruptive
 	}
 	if len(j.mighty) > 0 {
-		var names []string
+		var names []say.Text
 		for _, fact := range j.mighty {
 			names = append(names, fact.Source)
 		}
-		way.Effect = way.Effect.And(NotExcluded, strings.Join(names, ", "))
+		way.Effect = way.Effect.And(NotExcluded, say.Join(", ", names...))
 	}
 	return way
 }
@@ -241,7 +240,7 @@ func (j *judgement) author() []finding.Fact {
 		}
 		fact := finding.FieldSays(j.n.Node, "metadata.managedFields", SetBy, e.Manager, string(e.Operation))
 		if e.Time != nil {
-			fact.Says = fact.Says.And(SetAt, e.Time.UTC().Format(time.RFC3339))
+			fact.Value = fact.Value.And(SetAt, e.Time.UTC().Format(time.RFC3339))
 		}
 		facts = append(facts, fact)
 	}

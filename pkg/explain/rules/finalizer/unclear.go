@@ -71,14 +71,14 @@ func (j *judgement) place(c *finding.Cause) []finding.Way {
 	case p.Gone:
 		c.Key += " " + p.Object.String()
 		c.Summary = c.Summary.And(PlaceGone, p.Object)
-		c.Evidence = append(c.Evidence, finding.AtSays(p.Object.String(), "", DoesNotExist))
+		c.Evidence = append(c.Evidence, finding.AtSays(p.Object, "", DoesNotExist))
 	case p.Lacks.Type != "":
 		c.Key += " " + p.Object.String()
 		c.Summary = c.Summary.And(PlaceLacks, p.Object, strings.TrimSuffix(p.Lacks.Message, "."))
 		if !p.Lacks.Since.IsZero() {
 			c.Summary = c.Summary.And(ForLong, duration.HumanDuration(j.since(p.Lacks.Since)))
 		}
-		c.Evidence = append(c.Evidence, finding.Fact{Fact: p.Lacks.Fact(p.Object.String())})
+		c.Evidence = append(c.Evidence, p.Lacks.Fact(p.Object))
 		return []finding.Way{finding.See(remedy.YAML(p.Object), RepairPlace, p.Object)}
 	}
 	return nil
@@ -159,7 +159,7 @@ func (j *judgement) writersUnknown() []finding.Fact {
 func (j *judgement) separate(other *controllers.Candidate) []finding.Way {
 	namespace, resource := j.n.Namespace(), j.n.Resource().GroupResource()
 	if !j.Ending(namespace) {
-		return []finding.Way{{Effect: say.Of(ReinstallOrAllow, j.s.Whose(), namespace, other.ID(), namespace, other.Account(), resource)}}
+		return []finding.Way{{Effect: say.Of(ReinstallOrAllow, j.s.Whose(), namespace, other.ID(), namespace, other.Account().ID(), resource)}}
 	}
 	everywhere := j.grantEverywhere(other)
 	everywhere.Effect = say.Of(IfServes, other.ID(), namespace).Then(everywhere.Effect)

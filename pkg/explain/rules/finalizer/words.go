@@ -57,7 +57,7 @@ const (
 	NotAllowedAtLeast say.Word = "the ServiceAccount of %s is not allowed to update or patch %s, so it cannot remove the finalizer; unclear whether the controller works otherwise: %s"
 	ReapplyAggregated say.Word = "reapply the role with this label that allows update or patch, for %s to aggregate"
 	BindSomeRole      say.Word = cannotBindThere + "bind the rights to update or patch %s to %s with a ClusterRole and a ClusterRoleBinding, and remove both once the object is gone"
-	BindEverywhere    say.Word = cannotBindThere + "bind ClusterRole/%s, which allows the change, in all namespaces; delete ClusterRoleBinding/%s once the object is gone"
+	BindEverywhere    say.Word = cannotBindThere + "bind the ClusterRole %s, which allows the change, in all namespaces; delete the ClusterRoleBinding %s once the object is gone"
 	RightsUntilThen   say.Word = "until then the controller has the rights of that role in all namespaces"
 	RestoreRights     say.Word = "check this right, then reapply the RBAC objects of the product's chart or manifest" + resumes
 	DeniedAsWell      say.Word = "; and RBAC does not allow it to update or patch %s"
@@ -149,7 +149,10 @@ func unserved(finalizers ...string) say.Text {
 
 // RunsAs says where a workload usually runs, by the catalogue.
 func RunsAs(l finalizers.Workload) say.Text {
-	name := strings.TrimPrefix(l.Kind+"/"+l.Name, "/")
+	var name any = l.Name
+	if l.Kind != "" {
+		name = evidence.Named(l.Kind, "", l.Name)
+	}
 	switch l.Namespace {
 	case "":
 		return say.Plain(name)

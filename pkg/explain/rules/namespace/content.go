@@ -85,8 +85,8 @@ func contentRefused(f *rules.Facts, n graph.Node, whole *unstructured.Unstructur
 	var blockers []finding.Blocker
 	known := false
 	for _, root := range roots {
-		c := *root
-		c.First = &finding.Fact{Fact: failure.Fact(n.Identity().String())}
+		c, first := *root, failure.Fact(n.Identity())
+		c.First = &first
 		known = known || c.Verdict == finding.Stuck || c.Verdict == finding.Progressing
 		blockers = append(blockers, finding.Blocker{Symptom: finding.NsContentFailure, Because: say.Of(CannotDelete), Cause: &c})
 	}
@@ -119,7 +119,7 @@ func contentFailure(f *rules.Facts, refused write.Failing, untouched int) *findi
 	content, count := f.Untouched(n.Name()), evidence.Number(untouched, "object")
 	c := &finding.Cause{
 		Kind: finding.NsContentFailure, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(FailsNow, count), Decides: say.Plain(admission.Shortened(refused.Failure.Message)),
-		Evidence: finding.Facts(refused.Failure.Fact(n.Identity().String())),
+		Evidence: finding.Facts(refused.Failure.Fact(n.Identity())),
 	}
 	for _, m := range content[:min(len(content), evidence.MaxShown)] {
 		c.Evidence = append(c.Evidence, finding.Field(m, "metadata.deletionTimestamp", evidence.NotSet))
@@ -129,7 +129,7 @@ func contentFailure(f *rules.Facts, refused write.Failing, untouched int) *findi
 		c.Summary = say.Of(FailedBefore)
 		return c
 	case refused.Accepted:
-		c.Summary, c.Evidence = say.Of(AcceptedNow, count), append(c.Evidence, finding.Fact{Fact: admission.AcceptedEach})
+		c.Summary, c.Evidence = say.Of(AcceptedNow, count), append(c.Evidence, admission.AcceptedEach)
 		return c
 	case refused.Unasked:
 		c.Summary = say.Of(UncheckedNow, count)

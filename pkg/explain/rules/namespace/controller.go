@@ -142,6 +142,6 @@ func overtaken(r *evidence.Reader, failure evidence.Condition, namespace string)
 func backOff(f *rules.Facts, n graph.Node, failure evidence.Condition, because say.Text) finding.Blocker {
 	return finding.Blocker{Because: because, Cause: &finding.Cause{
 		Kind: finding.NsContent, At: n.Identity(), Key: "back-off", Verdict: finding.Progressing, Until: f.Now.Add(rules.ContentDelay), Summary: because,
-		Evidence: []finding.Fact{{Fact: failure.Fact(n.Identity().String())}, f.Manager().Shows},
+		Evidence: []finding.Fact{failure.Fact(n.Identity()), f.Manager().Shows},
 	}}
 }

@@ -52,7 +52,7 @@ func Gone(f *rules.Facts, n graph.Node) ([]finding.Blocker, bool) {
 	at := evidence.Identity(evidence.Namespaces, "", id.Namespace)
 	return []finding.Blocker{{Because: say.Of(Missing), Cause: &finding.Cause{
 		Kind: finding.NsForcedLeftovers, At: at, Key: id.Namespace, Shared: true, Verdict: finding.Stuck, Summary: say.Of(LeftBehind),
-		Evidence: []finding.Fact{finding.At(at.String(), "", evidence.DoesNotExist)},
+		Evidence: []finding.Fact{finding.At(at, "", evidence.DoesNotExist)},
 		Ways:     []finding.Way{finding.Does(remedy.Op{Verb: remedy.Create, Object: at}, Recreate)},
 	}}}, false
 }
@@ -165,7 +165,7 @@ func unseen(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []fin
 	var told []string
 	for _, kind := range []string{"NamespaceContentRemaining", "NamespaceFinalizersRemaining"} {
 		if said, has := evidence.ConditionOf(full, kind); has && said.Status == "True" && said.Message != "" {
-			told, c.Evidence = append(told, said.Message), append(c.Evidence, finding.Fact{Fact: said.Fact(n.Identity().String())})
+			told, c.Evidence = append(told, said.Message), append(c.Evidence, said.Fact(n.Identity()))
 		}
 	}
 	if len(told) > 0 {
@@ -183,7 +183,7 @@ func versions(n graph.Node, full *unstructured.Unstructured) []finding.Blocker {
 	}
 	return []finding.Blocker{{Because: say.Of(CannotDiscover), Cause: &finding.Cause{
 		Kind: finding.NsGvParse, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(BadVersion), Decides: say.Plain(failure.Message),
-		Evidence: finding.Facts(failure.Fact(n.Identity().String())),
+		Evidence: finding.Facts(failure.Fact(n.Identity())),
 		Ways:     []finding.Way{finding.See(remedy.Get("apiservices -o wide"), RepairAPI)},
 	}}}
 }
@@ -199,7 +199,7 @@ func discovery(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []
 	if err != nil {
 		return rules.Unread(n, say.Of(CannotDiscover), "apiservices.apiregistration.k8s.io", err)
 	}
-	because, fact := say.Of(CannotDiscover), finding.Fact{Fact: failure.Fact(n.Identity().String())}
+	because, fact := say.Of(CannotDiscover), failure.Fact(n.Identity())
 	var blockers []finding.Blocker
 	for i := range registered {
 		available, known := evidence.ConditionOf(&registered[i], "Available")
@@ -228,12 +228,12 @@ func unavailable(f *rules.Facts, api *unstructured.Unstructured, available evide
 	end.Loss = finding.Lost(remedy.Leaks, graph.Identity{}, LostStoredBy)
 	ways := append(workload.Repair(f.Reader, s, say.Of(APIRepaired)), end)
 	if s.Uninstalled {
-		end.Effect, end.Leftover = say.Of(UnregisterLeftover, s.Namespace, s.Name), true
+		end.Effect, end.Leftover = say.Of(UnregisterLeftover, evidence.Identity(evidence.Services, s.Namespace, s.Name)), true
 		ways = []finding.Way{end}
 	}
 	return &finding.Cause{
 		Kind: finding.NsDiscovery, At: at, Key: api.GetName(), Shared: true, Verdict: finding.Unknown, Summary: say.Of(APISilent).Then(workload.Hopeless(s)), Decides: say.Plain(admission.Shortened(available.Said())),
-		Evidence: finding.Facts(append([]evidence.Fact{available.Fact(at.String())}, s.Evidence...)...),
+		Evidence: finding.Facts(append([]evidence.Fact{available.Fact(at)}, s.Evidence...)...),
 		Ways:     ways,
 	}
 }

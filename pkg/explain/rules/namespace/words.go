@@ -63,7 +63,7 @@ const (
 	APISilent          say.Word = "the API of this APIService does not respond, so no namespace deletion can finish"
 	APIRepaired        say.Word = "namespace deletions resume"
 	APIsAnswer         say.Word = "all APIs are available again; the namespace controller retries within a minute"
-	UnregisterLeftover say.Word = "delete the left-over registration of the API, whose Service/%s/%s does not exist"
+	UnregisterLeftover say.Word = "delete the left-over registration of the API, whose %s does not exist"
 	Unregister         say.Word = "unregister the API, if its product was uninstalled"
 	LostStoredBy       say.Word = "everything that the API stored in the namespaces"
 )

@@ -68,7 +68,7 @@ func cloudManager(f *rules.Facts, c *finding.Controller) evidence.LeaseState {
 		return f.Leader(c, lease)
 	}
 	state, fact := f.Lease("kube-system", "cloud-controller-manager")
-	c.Evidence = append(c.Evidence, finding.Fact{Fact: fact})
+	c.Evidence = append(c.Evidence, fact)
 	return state
 }
 
@@ -161,7 +161,7 @@ func addressUser(f *rules.Facts, n graph.Node, own []netip.Prefix, address *unst
 	c := &finding.Cause{
 		Kind: finding.ServicecidrInUse, At: at, Key: n.Identity().String(), Verdict: finding.Stuck, Summary: say.Of(OnlyIn, address.GetName(), n.Name()),
 		Evidence: []finding.Fact{
-			finding.At("IPAddress/"+address.GetName(), "spec.parentRef", "Service "+namespace+"/"+name),
+			finding.At(evidence.Named("IPAddress", "", address.GetName()), "spec.parentRef", "Service "+namespace+"/"+name),
 			finding.Field(n, "spec.cidrs", fmt.Sprint(own)),
 		},
 		Ways: []finding.Way{finding.See(remedy.Get("servicecidrs"), AddRange)},

@@ -57,13 +57,13 @@ func user(f *rules.Facts, kind finding.Kind, n graph.Node, pod *unstructured.Uns
 		Kind: kind, At: at, Key: n.Identity().String(), Verdict: finding.Stuck, Summary: say.Of(Uses, n.Identity()),
 		Evidence: []finding.Fact{
 			first,
-			finding.At(at.String(), "status.phase", evidence.Nested(pod, "status", "phase")),
-			finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet),
+			finding.At(at, "status.phase", evidence.Nested(pod, "status", "phase")),
+			finding.At(at, "metadata.deletionTimestamp", evidence.NotSet),
 		},
 	}
 	if endsByItself(pod) {
 		c.Verdict, c.Summary = finding.Unknown, say.Of(UsesUntilDone, n.Identity())
-		c.Evidence = append(c.Evidence, finding.At(at.String(), "spec.restartPolicy", evidence.Nested(pod, "spec", "restartPolicy")))
+		c.Evidence = append(c.Evidence, finding.At(at, "spec.restartPolicy", evidence.Nested(pod, "spec", "restartPolicy")))
 	}
 	after := say.Of(ThenDeleted, n.Identity())
 	end := End(f, pod, after, after)
@@ -93,7 +93,7 @@ func Group(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		}
 		blockers = append(blockers, f.Link(finding.PodGroupInUse, say.Of(GroupRuns), evidence.Pods, &list[i], func() *finding.Cause {
 			at := evidence.IdentityOf(evidence.Pods, "Pod", &list[i])
-			return user(f, finding.PodGroupInUse, n.Node, &list[i], finding.At(at.String(), "spec.schedulingGroup.podGroupName", n.Name()))
+			return user(f, finding.PodGroupInUse, n.Node, &list[i], finding.At(at, "spec.schedulingGroup.podGroupName", n.Name()))
 		}))
 	}
 	if len(blockers) > 0 {

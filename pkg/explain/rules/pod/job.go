@@ -47,7 +47,7 @@ func JobTracking(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	if manager := evidence.Nested(job, "spec", "managedBy"); manager != "" && manager != builtinJobController {
 		return []finding.Blocker{{Because: say.Of(JobCounts), Cause: managedJob(n.Node, job, manager)}}, true
 	}
-	return f.Protected(n.Node, finding.PodJobTracking, say.Of(JobControllerCounts, n.Namespace(), ref.Name)), true
+	return f.Protected(n.Node, finding.PodJobTracking, say.Of(JobControllerCounts, evidence.Named("Job", n.Namespace(), ref.Name))), true
 }
 
 // trackedByOther is a pod of a controller that is not a Job: the job controller
@@ -70,7 +70,7 @@ func managedJob(n graph.Node, job *unstructured.Unstructured, manager string) *f
 	return &finding.Cause{
 		Kind: finding.PodJobTracking, At: at, Key: string(at.UID), Shared: true, Verdict: finding.Unknown, Summary: say.Of(JobManagedBy, manager),
 		Controller: &finding.Controller{Name: say.Plain(manager), Liveness: string(finding.Unknown)},
-		Evidence:   []finding.Fact{finding.At(at.String(), "spec.managedBy", manager)},
+		Evidence:   []finding.Fact{finding.At(at, "spec.managedBy", manager)},
 		Ways:       []finding.Way{finding.See(remedy.YAML(at), RepairJobManager), end},
 		Own:        []finding.Fact{finding.Field(n, "metadata.finalizers", "batch.kubernetes.io/job-tracking")},
 	}

@@ -106,7 +106,7 @@ func nodeDown(f *rules.Facts, node *unstructured.Unstructured) *finding.Cause {
 	if !s.Ready.Since.IsZero() {
 		c.Evidence = append(c.Evidence, finding.At(source, "status.conditions[Ready].lastTransitionTime", s.Ready.Since.UTC().Format(time.RFC3339)))
 	}
-	c.Evidence = append(c.Evidence, finding.Fact{Fact: s.Lease})
+	c.Evidence = append(c.Evidence, s.Lease)
 	look := remedy.Look{Words: "describe node", Args: []string{name}}
 	switch {
 	case !s.Program.IsZero():
@@ -138,7 +138,7 @@ func nodeGone(f *rules.Facts, n graph.Node, node string) []finding.Blocker {
 	c := &finding.Cause{
 		Kind: finding.PodNodeGone, At: evidence.Identity(evidence.Nodes, "", node), Key: node, Shared: true, Worst: true,
 		Verdict: finding.Progressing, Summary: say.Of(NodeGoneEnds),
-		Evidence: []finding.Fact{finding.At("Node/"+node, "", evidence.DoesNotExist), m.Shows},
+		Evidence: []finding.Fact{finding.At(evidence.Identity(evidence.Nodes, "", node), "", evidence.DoesNotExist), m.Shows},
 		Own:      []finding.Fact{finding.Field(n, "spec.nodeName", node)}, OwnWays: []finding.Way{force(n, say.Of(LostContainers))},
 	}
 	switch {

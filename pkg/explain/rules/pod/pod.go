@@ -184,7 +184,7 @@ func kubelet(f *rules.Facts, n graph.Node, full, machine *unstructured.Unstructu
 	if len(names) > 0 {
 		c.Decides = say.Of(IsRunning, names[0])
 	}
-	c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), finding.Fact{Fact: lease})
+	c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)
 	return []finding.Blocker{{Because: say.Of(WaitsForKubelet), Cause: c}}
 }
 
@@ -200,7 +200,7 @@ func kubeletEvidence(n graph.Node, full, machine *unstructured.Unstructured) []f
 		facts = append(facts, finding.FieldSays(n, "status.conditions[PodReadyToStartContainers]", SandboxRemoved))
 	}
 	if mounted, _, _ := unstructured.NestedStringSlice(machine.Object, "status", "volumesInUse"); len(mounted) > 0 {
-		facts = append(facts, finding.At("Node/"+machine.GetName(), "status.volumesInUse", fmt.Sprint(mounted)))
+		facts = append(facts, finding.At(evidence.Identity(evidence.Nodes, "", machine.GetName()), "status.volumesInUse", fmt.Sprint(mounted)))
 	}
 	return facts
 }

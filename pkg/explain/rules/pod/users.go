@@ -74,7 +74,7 @@ func Lingers(r *evidence.Reader, pod *unstructured.Unstructured, way finding.Way
 	node, err := r.Get(evidence.Nodes, "", name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return says(NodeMissing, finding.At("Node/"+name, "", evidence.DoesNotExist))
+		return says(NodeMissing, finding.At(evidence.Identity(evidence.Nodes, "", name), "", evidence.DoesNotExist))
 	case err != nil:
 		return says(NodeUnread)
 	}
@@ -83,9 +83,9 @@ func Lingers(r *evidence.Reader, pod *unstructured.Unstructured, way finding.Way
 	case silence == nil:
 		return e
 	case silence.Certain && (!silence.Program.IsZero() || !silence.OutOfService):
-		return says(KubeletSilent, finding.Fact{Fact: silence.Ready.Fact(silence.Node.String())})
+		return says(KubeletSilent, silence.Ready.Fact(silence.Node))
 	}
-	return says(KubeletUnknown, finding.Fact{Fact: silence.Ready.Fact(silence.Node.String())})
+	return says(KubeletUnknown, silence.Ready.Fact(silence.Node))
 }
 
 // ScaleDown ends all pods of a workload, which is then out of service. A StatefulSet might delete the claims of all of

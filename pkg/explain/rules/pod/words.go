@@ -22,7 +22,7 @@ const (
 const (
 	NotOfAJob           say.Word = "its controller is not a Job"
 	JobCounts           say.Word = "its Job has to count it"
-	JobControllerCounts say.Word = "the job controller has to count it in the status of Job/%s/%s"
+	JobControllerCounts say.Word = "the job controller has to count it in the status of %s"
 	Jobless             say.Word = "no Job controls it any more; the job controller has to remove the finalizer"
 	JobGone             say.Word = "its Job does not exist; the job controller has to remove the finalizer"
 	NeverCounted        say.Word = "it has the job controller's finalizer, but its controller is not a Job: the job controller never removes the finalizer"

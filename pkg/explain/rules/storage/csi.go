@@ -78,12 +78,12 @@ func nodeEvidence(r *evidence.Reader, node string) []finding.Fact {
 	machine, err := r.Get(evidence.Nodes, "", node)
 	switch {
 	case apierrors.IsNotFound(err):
-		return []finding.Fact{finding.At("Node/"+node, "", evidence.DoesNotExist)}
+		return []finding.Fact{finding.At(evidence.Identity(evidence.Nodes, "", node), "", evidence.DoesNotExist)}
 	case err != nil:
 		return nil
 	}
 	ready, _ := evidence.ConditionOf(machine, "Ready")
-	return finding.Facts(ready.Fact("Node/" + node))
+	return finding.Facts(ready.Fact(evidence.Identity(evidence.Nodes, "", node)))
 }
 
 // driverOf adds what is known of a CSI driver's controller, and returns the state of the lease of its sidecar. The lease is
@@ -93,7 +93,7 @@ func driverOf(f *rules.Facts, c *finding.Cause, driver, leaseName string) eviden
 	by := &finding.Controller{Name: say.Of(TheCSIDriver, driver), Liveness: string(finding.Unknown)}
 	c.Controller, c.Driver = by, driver
 	if _, err := f.Get(csiDrivers, "", driver); apierrors.IsNotFound(err) {
-		by.Evidence = append(by.Evidence, finding.At("CSIDriver/"+driver, "", evidence.DoesNotExist))
+		by.Evidence = append(by.Evidence, finding.At(evidence.Named("CSIDriver", "", driver), "", evidence.DoesNotExist))
 	}
 	all, err := f.List(evidence.Leases, "")
 	if err != nil {
@@ -141,8 +141,8 @@ func stillAttached(f *rules.Facts, volume graph.Node, attachment *unstructured.U
 	return &finding.Cause{
 		Kind: finding.VaDetach, At: at, Verdict: finding.Unknown, Summary: say.Of(StillAttachedTo, volume.Name(), node),
 		Evidence: append([]finding.Fact{
-			finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet),
-			finding.At(at.String(), "spec.nodeName", node),
+			finding.At(at, "metadata.deletionTimestamp", evidence.NotSet),
+			finding.At(at, "spec.nodeName", node),
 		}, nodeEvidence(f.Reader, node)...),
 		Ways: []finding.Way{finding.See(remedy.Look{Words: "get pods -A", Args: []string{"--field-selector=spec.nodeName=" + node}}, SeePods)},
 	}
@@ -195,13 +195,13 @@ func missingParts(r *evidence.Reader, volume *unstructured.Unstructured) []findi
 	var facts []finding.Fact
 	if class := evidence.Nested(volume, "spec", "storageClassName"); class != "" {
 		if _, err := r.Get(storageClasses, "", class); apierrors.IsNotFound(err) {
-			facts = append(facts, finding.At("StorageClass/"+class, "", evidence.DoesNotExist))
+			facts = append(facts, finding.At(evidence.Named("StorageClass", "", class), "", evidence.DoesNotExist))
 		}
 	}
 	annotations := volume.GetAnnotations()
 	name, namespace := annotations["volume.kubernetes.io/provisioner-deletion-secret-name"], annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"]
 	if name != "" && secretGone(r, namespace, name) {
-		facts = append(facts, finding.AtSays("Secret/"+namespace+"/"+name, "", SecretMissing))
+		facts = append(facts, finding.AtSays(evidence.Named("Secret", namespace, name), "", SecretMissing))
 	}
 	return facts
 }

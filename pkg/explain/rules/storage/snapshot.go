@@ -23,12 +23,12 @@ import (
 func copying(f *rules.Facts, kind finding.Kind, n graph.Node, user *unstructured.Unstructured, at graph.Identity, summary say.Text, path string) *finding.Cause {
 	c := &finding.Cause{
 		Kind: kind, At: at, Key: n.Identity().String(), Verdict: finding.Unknown, Summary: summary,
-		Evidence: []finding.Fact{finding.At(at.String(), path, n.Name())},
+		Evidence: []finding.Fact{finding.At(at, path, n.Name())},
 		Ways:     []finding.Way{finding.See(remedy.Describe(at), CompleteCopy), finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}), AbandonCopy)},
 	}
 	failure := evidence.Nested(user, "status", "error", "message")
 	if failure != "" {
-		c.Evidence = append(c.Evidence, finding.At(at.String(), "status.error.message", failure))
+		c.Evidence = append(c.Evidence, finding.At(at, "status.error.message", failure))
 		if f.Age(n) > rules.DriverDelay {
 			c.Verdict = finding.Stuck
 		}
@@ -153,13 +153,13 @@ func contentFails(f *rules.Facts, at graph.Identity, content *unstructured.Unstr
 	c := &finding.Cause{
 		Kind: finding.SnapshotClone, At: at, Summary: undone(SnapshotUndone, SnapshotFails, failure, driver),
 		Evidence: []finding.Fact{
-			finding.At(at.String(), "spec.deletionPolicy", evidence.Nested(content, "spec", "deletionPolicy")),
-			finding.At(at.String(), "status.snapshotHandle", evidence.Nested(content, "status", "snapshotHandle")),
+			finding.At(at, "spec.deletionPolicy", evidence.Nested(content, "spec", "deletionPolicy")),
+			finding.At(at, "status.snapshotHandle", evidence.Nested(content, "status", "snapshotHandle")),
 		},
 		Ways: []finding.Way{finding.See(remedy.Describe(at), RepairSnapshotter, driver)},
 	}
 	if failure != "" {
-		c.Evidence = append(c.Evidence, finding.At(at.String(), "status.error.message", failure))
+		c.Evidence = append(c.Evidence, finding.At(at, "status.error.message", failure))
 	}
 	rules.Judge(f.Reader, c, n, failure, driverOf(f, c, driver, "external-snapshotter-leader-"+dashed(driver)))
 	return c
@@ -221,7 +221,7 @@ func nextClass(r *evidence.Reader, user *unstructured.Unstructured, class string
 func classUser(f *rules.Facts, class graph.Node, at graph.Identity, path []string, next string) *finding.Cause {
 	c := &finding.Cause{
 		Kind: finding.VacInUse, At: at, Key: class.Identity().String(), Verdict: finding.Stuck, Summary: say.Of(ClassKept, class.Name()),
-		Evidence: []finding.Fact{finding.At(at.String(), path[0]+"."+path[len(path)-1], class.Name()), finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet)},
+		Evidence: []finding.Fact{finding.At(at, path[0]+"."+path[len(path)-1], class.Name()), finding.At(at, "metadata.deletionTimestamp", evidence.NotSet)},
 		Ways:     []finding.Way{finding.See(remedy.Get("volumeattributesclasses"), ChooseClass)},
 	}
 	if next != "" {

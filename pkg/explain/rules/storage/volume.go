@@ -61,9 +61,9 @@ func user(f *rules.Facts, claim graph.Node, p *unstructured.Unstructured, users 
 		return c
 	}
 	c.Evidence = []finding.Fact{
-		finding.At(at.String(), "spec.volumes", "persistentVolumeClaim "+claim.Name()),
-		finding.At(at.String(), "status.phase", evidence.Nested(p, "status", "phase")),
-		finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet),
+		finding.At(at, "spec.volumes", "persistentVolumeClaim "+claim.Name()),
+		finding.At(at, "status.phase", evidence.Nested(p, "status", "phase")),
+		finding.At(at, "metadata.deletionTimestamp", evidence.NotSet),
 	}
 	ref, data := metav1.GetControllerOf(p), dataOf(f.Reader, claim)
 	maker, found := pod.Maker(f, p)
@@ -85,7 +85,7 @@ func user(f *rules.Facts, claim graph.Node, p *unstructured.Unstructured, users 
 	if ref != nil && ref.Kind == "Job" && evidence.PodEnded(p) {
 		job := evidence.Identity(pod.Jobs, p.GetNamespace(), ref.Name)
 		job.UID = ref.UID
-		end := finding.Does(remedy.DeleteOf(job, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}), DeleteFinishedJob, ref.Name, released(claim, len(users)-endedOf(ref.UID, users)))
+		end := finding.Does(remedy.DeleteOf(job, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}), DeleteFinishedJob, job, released(claim, len(users)-endedOf(ref.UID, users)))
 		end.Loss = finding.Lost(remedy.LosesObject, job, pod.LostJobResult)
 		if data.lost != nil {
 			end.Loss = append(end.Loss, *data.lost)
@@ -177,7 +177,7 @@ func bound(f *rules.Facts, volume graph.Node, claim *unstructured.Unstructured) 
 	}
 	return &finding.Cause{
 		Kind: finding.PvBound, At: at, Verdict: finding.Stuck, Summary: say.Of(ClaimBinds, volume.Name()),
-		Evidence: []finding.Fact{finding.Field(volume, "status.phase", "Bound"), finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet)},
+		Evidence: []finding.Fact{finding.Field(volume, "status.phase", "Bound"), finding.At(at, "metadata.deletionTimestamp", evidence.NotSet)},
 		Ways:     data.losing(finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}), DeleteClaim)),
 	}
 }

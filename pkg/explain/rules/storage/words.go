@@ -82,7 +82,7 @@ const (
 	ClaimUnprotected  say.Word = "after which no pod blocks the claim"
 	ClaimUsedByOne    say.Word = "after which 1 other pod still blocks the claim"
 	ClaimUsedByMore   say.Word = "after which %d other pods still block the claim"
-	DeleteFinishedJob say.Word = "delete the finished Job/%s with its pods, %s"
+	DeleteFinishedJob say.Word = "delete the finished %s with its pods, %s"
 	RenewPod          say.Word = "delete the pod alone, %s; then %s recreates both, with an empty volume"
 	MightBeBound      say.Word = "might be bound"
 	IsBound           say.Word = "it is bound"

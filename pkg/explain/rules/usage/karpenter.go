@@ -57,7 +57,7 @@ func Karpenter(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		return nil, false
 	}
 	c := &finding.Cause{
-		Kind: finding.NodeKarpenter, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(NotEvictable, evidence.Number(len(blockers), "pod"), name), Decides: say.Of(BlockedBy, blockers[0].Source, blockers[0].Path, blockers[0].Text()),
+		Kind: finding.NodeKarpenter, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(NotEvictable, evidence.Number(len(blockers), "pod"), name), Decides: say.Of(BlockedBy, blockers[0].Source, blockers[0].Path, blockers[0].Value),
 		Evidence:   append([]finding.Fact{n.Evidence()}, blockers[:min(len(blockers), evidence.MaxShown)]...),
 		Controller: &finding.Controller{Name: say.Plain("Karpenter"), Liveness: controllers.Unsure},
 		Ways:       []finding.Way{finding.See(remedy.Get("poddisruptionbudgets -A"), SeeBudgets), rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, MachineLeft))},
@@ -95,7 +95,7 @@ func controlledBy(o *unstructured.Unstructured, kinds ...string) bool {
 
 // undisturbed shows why a pod cannot be evicted.
 func undisturbed(facts *evidence.Reader, pod *unstructured.Unstructured) (finding.Fact, bool) {
-	source := evidence.Identity(evidence.Pods, pod.GetNamespace(), pod.GetName()).String()
+	source := evidence.Identity(evidence.Pods, pod.GetNamespace(), pod.GetName())
 	if value := pod.GetAnnotations()["karpenter.sh/do-not-disrupt"]; value == "true" {
 		return finding.At(source, "metadata.annotations[karpenter.sh/do-not-disrupt]", value), true
 	}
@@ -113,7 +113,7 @@ func undisturbed(facts *evidence.Reader, pod *unstructured.Unstructured) (findin
 			} `json:"status"`
 		}
 		if evidence.Decode(&list[i], &view) && view.Status.DisruptionsAllowed == 0 && view.Spec.Selector != nil && admission.Selects(view.Spec.Selector, pod.GetLabels()) {
-			return finding.AtSays("PodDisruptionBudget/"+pod.GetNamespace()+"/"+list[i].GetName(), "status.disruptionsAllowed", NoDisruption, source), true
+			return finding.AtSays(evidence.Named("PodDisruptionBudget", pod.GetNamespace(), list[i].GetName()), "status.disruptionsAllowed", NoDisruption, source), true
 		}
 	}
 	return finding.Fact{}, false

@@ -64,13 +64,13 @@ func ScaleUp(r *evidence.Reader, id graph.Identity, effect say.Text) finding.Way
 	h.byAutoscalers(r)
 	if workload := r.Itself(id); workload != nil {
 		if owner := metav1.GetControllerOf(workload); owner != nil { // which states the replicas, as OLM and Crossplane do
-			h.again = cmp.Or(h.again, owner.Kind+"/"+owner.Name)
+			h.again = cmp.Or[any](h.again, evidence.Named(owner.Kind, "", owner.Name))
 		}
 		h.bySaved(workload)
 		h.byApplied(workload)
 	}
 	h.says(1, id, "spec.replicas", ReplicasUnknown)
-	if h.again != "" {
+	if h.again != nil {
 		effect = effect.And(ScalesDownAgain, h.again)
 	}
 	op := remedy.ScaleOf(id, remedy.Replicas{Wanted: h.replicas})
@@ -82,14 +82,14 @@ type had struct {
 	id       graph.Identity
 	replicas int64
 	facts    []finding.Fact
-	// again is what might scale the workload to 0 again, empty for nothing.
-	again string
+	// again is what might scale the workload to 0 again, an object or the name of a tool, nil for nothing.
+	again any
 }
 
 // says takes a number of replicas to scale up to, unless another was found before.
 func (h *had) says(replicas int64, source graph.Identity, path string, w string, args ...any) {
 	if replicas > 0 && h.replicas == 0 {
-		h.replicas, h.facts = replicas, append(h.facts, finding.AtSays(source.String(), path, w, args...))
+		h.replicas, h.facts = replicas, append(h.facts, finding.AtSays(source, path, w, args...))
 	}
 }
 
@@ -130,10 +130,10 @@ func (h *had) byAutoscaler(a autoscaler, scaler *unstructured.Unstructured, at g
 	_, idles, _ := unstructured.NestedInt64(scaler.Object, "spec", "idleReplicaCount")
 	paused := scaler.GetAnnotations()[pausedAt]
 	if floor < 1 || idles || paused == "0" {
-		h.again = cmp.Or(h.again, at.String())
+		h.again = cmp.Or[any](h.again, at)
 	}
 	if paused != "" {
-		h.facts = append(h.facts, finding.At(at.String(), annotation(pausedAt), paused))
+		h.facts = append(h.facts, finding.At(at, annotation(pausedAt), paused))
 	}
 	h.says(max(1, floor), at, "spec."+a.minimum, MinimumOf, floor, h.id)
 }
@@ -146,7 +146,7 @@ func (h *had) bySaved(workload *unstructured.Unstructured) {
 			continue
 		}
 		if s.again {
-			h.again = cmp.Or(h.again, s.tool)
+			h.again = cmp.Or[any](h.again, s.tool)
 		}
 		h.says(replicas, h.id, annotation(s.annotation), SavedBy, replicas, s.tool)
 	}

@@ -28,7 +28,7 @@ func Repair(r *evidence.Reader, s *admission.Serving, effect say.Text) []finding
 	case s.Ending:
 		return nil
 	case s.Uninstalled:
-		way.Effect = say.Of(InstallAgain, s.Namespace, s.Name, effect)
+		way.Effect = say.Of(InstallAgain, evidence.Identity(evidence.Services, s.Namespace, s.Name), effect)
 	case s.Idle != nil:
 		way = ScaleUp(r, s.Idle.ID(), say.Of(ScaleUpBackend, s.Idle.ID(), effect))
 	default:

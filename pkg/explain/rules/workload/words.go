@@ -34,7 +34,7 @@ const (
 // A service that does not answer.
 const (
 	Irreparable    say.Word = "; it cannot be repaired in place: its namespace %s is being deleted, and nothing can be created there"
-	InstallAgain   say.Word = "reinstall its product, with Service/%s/%s; %s"
+	InstallAgain   say.Word = "reinstall its product, with %s; %s"
 	ScaleUpBackend say.Word = "scale up its backend %s, which is scaled to 0; %s"
 	RepairBackend  say.Word = "repair its backend, the service %s and its pods; %s"
 )

@@ -65,7 +65,7 @@ func (f *failing) once(kind finding.Kind, key string, counts bool, fill func(*fi
 	return f.Once(kind, key+" controller "+fmt.Sprint(f.Accepted, f.Unasked, counts), func(c *finding.Cause) {
 		c.Evidence = []finding.Fact{f.says()}
 		if f.Accepted {
-			c.Evidence = append(c.Evidence, finding.Fact{Fact: admission.AcceptedEach})
+			c.Evidence = append(c.Evidence, admission.AcceptedEach)
 		}
 		fill(c)
 	})
@@ -73,7 +73,7 @@ func (f *failing) once(kind finding.Kind, key string, counts bool, fill func(*fi
 
 // says is what the controller says.
 func (f *failing) says() finding.Fact {
-	return finding.Fact{Fact: f.Failure.Fact(f.Namespace.Identity().String())}
+	return f.Failure.Fact(f.Namespace.Identity())
 }
 
 // policy is a policy that refuses the namespace controller. It is over when it no longer exists, or does not cover any of the
@@ -121,7 +121,7 @@ func (f *failing) policy(said answer.Refusal) (c *finding.Cause, over bool) {
 		default:
 			c.Verdict = finding.Stuck
 			changed, _ := changedAt(policy)
-			c.Evidence = append(c.Evidence, finding.AtSays(at.String(), "metadata.managedFields", LastChanged, duration.HumanDuration(f.Now.Sub(changed))))
+			c.Evidence = append(c.Evidence, finding.AtSays(at, "metadata.managedFields", LastChanged, duration.HumanDuration(f.Now.Sub(changed))))
 		}
 	})
 	because(c, said)

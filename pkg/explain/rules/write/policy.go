@@ -37,7 +37,7 @@ func (f refused) byPolicy() *finding.Cause {
 		if static(r.Name) {
 			c.Summary, c.Ways = c.Summary.And(InFile), []finding.Way{{Effect: say.Of(FromFile)}}
 		} else {
-			c.Evidence = append(c.Evidence, finding.At(bindingPrefix+r.Binding, "spec.policyName", r.Name))
+			c.Evidence = append(c.Evidence, finding.At(bound(r.Binding), "spec.policyName", r.Name))
 			c.Ways = []finding.Way{f.satisfy(policy, at)}
 		}
 		if err != nil || admission.JudgesUsers(specText(policy)) {
@@ -51,8 +51,10 @@ func (f refused) byPolicy() *finding.Cause {
 	return c
 }
 
-// bindingPrefix names bindings as evidence.
-const bindingPrefix = "ValidatingAdmissionPolicyBinding/"
+// bound names a binding as evidence.
+func bound(name string) graph.Identity {
+	return evidence.Named("ValidatingAdmissionPolicyBinding", "", name)
+}
 
 // policyOf reads a policy, with its identity as far as that is known.
 func policyOf(f *rules.Facts, name string) (*unstructured.Unstructured, graph.Identity, error) {
@@ -85,7 +87,7 @@ func (f refused) unusable(c *finding.Cause) {
 		}
 	}
 	if o, err := f.Get(admission.PolicyBindings, "", binding); err == nil {
-		c.Evidence = append(c.Evidence, finding.AtSays(bindingPrefix+binding, "spec.paramRef", ParamPlace,
+		c.Evidence = append(c.Evidence, finding.AtSays(bound(binding), "spec.paramRef", ParamPlace,
 			cmp.Or(evidence.Nested(o, "spec", "paramRef", "name"), BySelector), cmp.Or(evidence.Nested(o, "spec", "paramRef", "namespace"), OfObject)))
 	}
 	c.Ways = []finding.Way{{Effect: repair, Look: &look}}

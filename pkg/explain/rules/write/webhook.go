@@ -44,14 +44,14 @@ func (f refused) byWebhook() *finding.Cause {
 	case f.r.Passed > 0:
 		return f.answersSometimes(suspects[0])
 	}
-	return DeadWebhook(f.Facts, f.n, suspects[0], f.Asker.ServingOf(suspects[0]), finding.Fact{Fact: f.r.Fact()}, f.r.Message)
+	return DeadWebhook(f.Facts, f.n, suspects[0], f.Asker.ServingOf(suspects[0]), f.r.Fact(), f.r.Message)
 }
 
 // denies is a webhook that answers, and rejects the write. Which senders it accepts is in its code.
 func (f refused) denies(h *admission.Webhook) *finding.Cause {
 	c := f.met(f.Once(finding.AdmWebhookDeny, keyOf(h), func(c *finding.Cause) {
 		c.At, c.Summary = h.Config, say.Of(WebhookRejects, h.Name, f.rejected()).And(AnswerToYou)
-		c.Evidence = shows(finding.Fact{Fact: f.r.Fact()}, h, nil)
+		c.Evidence = shows(f.r.Fact(), h, nil)
 		c.Ways = []finding.Way{finding.See(remedy.YAML(f.n.Identity()), ChangeForWebhook)}
 		if f.operation == "UPDATE" {
 			f.notOfTheWrite(c, f.Asker.Changers(f.n, h, f.r))
@@ -64,15 +64,15 @@ func (f refused) denies(h *admission.Webhook) *finding.Cause {
 
 // notOfTheWrite says of a change that is rejected, and that the write does not make, who makes it meanwhile.
 func (f refused) notOfTheWrite(c *finding.Cause, changers []admission.Mutator) {
-	var names []string
+	var names []say.Text
 	for i := range changers[:min(len(changers), evidence.MaxShown)] {
-		names = append(names, changers[i].At.String())
+		names = append(names, say.Plain(changers[i].At))
 		way := f.spare(&changers[i])
 		way.Effect = say.Of(SpareEndingOf, changers[i].At)
-		c.Evidence, c.Ways = append(c.Evidence, finding.Fact{Fact: changers[i].Evidence}), append(c.Ways, way)
+		c.Evidence, c.Ways = append(c.Evidence, changers[i].Evidence), append(c.Ways, way)
 	}
 	if len(names) > 0 {
-		c.Summary = c.Summary.And(NotOfTheWrite, strings.Join(slices.Compact(names), ", "))
+		c.Summary = c.Summary.And(NotOfTheWrite, say.Join(", ", slices.CompactFunc(names, say.Text.Equal)...))
 	}
 }
 
@@ -84,7 +84,7 @@ func (f refused) answersSometimes(h *admission.Webhook) *finding.Cause {
 			wrong = admission.Late
 		}
 		c.At, c.Summary = h.Config, say.Of(AnswersSometimes, h.Name, f.r.Passed, f.r.Asked)
-		c.Evidence = shows(finding.Fact{Fact: f.r.Fact()}, h, s)
+		c.Evidence = shows(f.r.Fact(), h, s)
 		c.Ways = []finding.Way{correctCall(h, s, wrong, say.Of(BlockedPass))}
 	})
 }
@@ -294,9 +294,9 @@ func ForPods(f *rules.Facts, l *controllers.Workload) []*finding.Cause {
 	}
 	var all []*finding.Cause
 	if named := f.Asker.WebhooksNamed(n, r, "CREATE"); len(named) == 1 {
-		all = append(all, DeadWebhook(f, n, named[0], f.Asker.ServingOf(named[0]), finding.At(id.String(), "status.conditions[ReplicaFailure]", message), message))
+		all = append(all, DeadWebhook(f, n, named[0], f.Asker.ServingOf(named[0]), finding.At(id, "status.conditions[ReplicaFailure]", message), message))
 	}
-	return Unreachable(f, n, f.Asker.DeadForPods(n), finding.AtSays(id.String(), "", CoversPods), all...)
+	return Unreachable(f, n, f.Asker.DeadForPods(n), finding.AtSays(id, "", CoversPods), all...)
 }
 
 // keyOf tells a webhook from all others.
@@ -323,5 +323,5 @@ func configured(h *admission.Webhook) []finding.Fact {
 	if service := h.ClientConfig.Service; service != nil {
 		where = "service " + service.Namespace + "/" + service.Name
 	}
-	return []finding.Fact{finding.At(h.Config.String(), h.Path()+".clientConfig", where), finding.At(h.Config.String(), h.Path()+".failurePolicy", h.FailurePolicy)}
+	return []finding.Fact{finding.At(h.Config, h.Path()+".clientConfig", where), finding.At(h.Config, h.Path()+".failurePolicy", h.FailurePolicy)}
 }

@@ -20,7 +20,7 @@ const (
 	ControllerLacksRights say.Word = "the namespace controller lacks rights that it needs"
 	HaveAllowed           say.Word = seePolicy + "make it allow the namespace controller (" + namespaceControllers + "): the deletion resumes within a minute"
 	HaveWebhookAllow      say.Word = "check the webhook and its backend, then make it allow the namespace controller (" + namespaceControllers + ")"
-	RestoreControllerRole say.Word = "check this right, then restore ClusterRole/system:controller:namespace-controller and its binding; kube-apiserver recreates both when it starts"
+	RestoreControllerRole say.Word = "check this right, then restore the ClusterRole system:controller:namespace-controller and its binding; kube-apiserver recreates both when it starts"
 
 	PolicyRejectsController  say.Word = "the policy rejects the deletions of the namespace controller"
 	ButNotDryRun             say.Word = ", but accepts your dry run: it depends on the sender, or on the kind of request"

@@ -92,7 +92,7 @@ func met(f *rules.Facts, n graph.Node, c *finding.Cause, words string) *finding.
 		return c
 	}
 	if seen, is := f.Asker.SeenFailing(n, words); is {
-		c.Evidence = append(c.Evidence, finding.Fact{Fact: seen})
+		c.Evidence = append(c.Evidence, seen)
 		decided(c)
 	}
 	return c
@@ -187,7 +187,7 @@ func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key st
 			})
 		}
 		for i := range suspects {
-			c.Evidence = append(c.Evidence, finding.Fact{Fact: suspects[i].Evidence})
+			c.Evidence = append(c.Evidence, suspects[i].Evidence)
 			if i < 2*evidence.MaxShown {
 				c.Ways = append(c.Ways, f.spare(&suspects[i]))
 			}
@@ -257,7 +257,7 @@ func (f refused) noLongerValid() *finding.Cause {
 		return c
 	}
 	at := evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", whole)
-	c.Evidence = append(c.Evidence, finding.At(at.String(), "metadata.generation", fmt.Sprint(whole.GetGeneration())))
+	c.Evidence = append(c.Evidence, finding.At(at, "metadata.generation", fmt.Sprint(whole.GetGeneration())))
 	c.Ways = append(c.Ways, finding.See(remedy.Look{Words: "edit", Of: at, Save: true, Version: f.Version(at)}, RelaxSchema).At(finding.Disruptive))
 	return c
 }
