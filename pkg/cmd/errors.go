@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
@@ -124,7 +125,7 @@ func hintAfterRefusal(err error) string {
 	case errors.As(err, &incomplete):
 		return hintToTolerate(incomplete.Missing)
 	case errors.As(err, &digest):
-		return "run with --dry-run=client again and look at what changed; the digest is now " + digest.Now
+		return "run with --dry-run=client again and look at what changed; the digest is now " + answer.Short(digest.Now)
 	case errors.As(err, new(change.UnacceptableError)):
 		return "nothing was changed: what has to go before it is deleted only when it can go itself"
 	}

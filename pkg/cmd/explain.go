@@ -136,6 +136,7 @@ func newExplain(g *globals) *cobra.Command {
 	o.output.addFlags(g, cmd)
 	o.several.addFlags(g, cmd)
 	flags.IntVar(&o.cause, "cause", 0, "Show only the cause with this number, and its ways out")
+	register(cmd, "cause", o.completeCauses(func(number int, name string) string { return fmt.Sprintf("%d\t%s", number, name) }))
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Explain again when something changes, until what was asked for is gone")
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -31,20 +32,28 @@ func (o *graphOptions) writePage(ctx context.Context, a *graphAnswer) error {
 	if a.selection.Nodes.Len() == 0 {
 		return nil
 	}
-	file, err := os.CreateTemp("", "kubectl-gc-graph-*.html")
-	if err != nil {
-		return fmt.Errorf("writing the page: %w", reason(err))
+	name, err := o.page(func(w io.Writer) error { return draw.HTML(w, o.picture(a)) })
+	switch {
+	case err != nil:
+		return err
+	case o.open:
+		return openPage(ctx, name)
 	}
-	err = draw.HTML(file, o.picture(a))
-	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("writing the page %s: %w", file.Name(), reason(err))
-	}
-	fmt.Fprintf(o.Out, "The page is in %s\n", file.Name())
-	if o.open {
-		return openPage(ctx, file.Name())
-	}
-	fmt.Fprintln(o.ErrOut, "--open opens it in the browser; -o dot prints the graph, -o html the page.")
+	fmt.Fprintln(o.ErrOut, "--open opens it in the browser; -o dot prints the graph.")
 	return nil
+}
+
+// page writes a page into a new file, and says which.
+func (g *globals) page(write func(io.Writer) error) (string, error) {
+	file, err := os.CreateTemp("", "kubectl-gc-*.html")
+	if err != nil {
+		return "", fmt.Errorf("writing the page: %w", reason(err))
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return "", fmt.Errorf("writing the page %s: %w", file.Name(), reason(err))
+	}
+	fmt.Fprintf(g.Out, "The page is in %s\n", file.Name())
+	return file.Name(), nil
 }
 
 // openers are the programs that open a file with what the user has chosen for its kind, by operating system.

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
@@ -67,7 +68,7 @@ func (t *telling) tell(e change.Event) {
 
 // Ask implements change.Asker on a terminal. Without one the answer is no.
 func (t *telling) Ask(ctx context.Context, q change.Question) (string, error) {
-	switch digest := q.Plan.Digest; {
+	switch digest := answer.Short(q.Plan.Digest); {
 	case t.mayAsk(&q):
 		what := t.what + t.where.In()
 		if t.backup == "" || t.backup == noBackup {

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -70,14 +73,37 @@ func (o *explainOptions) keepNumbers(s *session, report *explain.Report) {
 	}
 }
 
+// shown is what was shown last.
+func (o *explainOptions) shown(s *session) (shown numbered, err error) {
+	file, err := o.numbersFile(s)
+	if err == nil {
+		var text []byte
+		if text, err = os.ReadFile(file); err == nil {
+			err = json.Unmarshal(text, &shown)
+		}
+	}
+	return shown, err
+}
+
+// completeCauses completes a flag with the causes that were shown last of the same objects.
+func (o *explainOptions) completeCauses(value func(number int, name string) string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		return o.complete(cmd, func(_ context.Context, s *session) completed {
+			o.args = args
+			shown, _ := o.shown(s)
+			var values []string
+			for i, c := range shown.Causes {
+				values = append(values, value(i+1, c.Name))
+			}
+			return completed{matching(values, nil, word), cobra.ShellCompDirectiveKeepOrder}
+		})
+	}
+}
+
 // takeNumbers finds what the numbers of the command line meant when they were shown, in what there is now.
 func (o *unstickOptions) takeNumbers(l *look) ([]unstick.Picked, error) {
-	file, err := o.numbersFile(l.session)
+	shown, err := o.shown(l.session)
 	if err != nil {
-		return nil, err
-	}
-	var shown numbered
-	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &shown) != nil {
 		return nil, o.lookAgain(l, fmt.Errorf("number %s: no answer about these objects has shown numbers", o.numbers[0]))
 	}
 	var picked []unstick.Picked

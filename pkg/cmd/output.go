@@ -131,6 +131,10 @@ func (o *output[A]) print(g *globals, answer A) error {
 		if err != nil {
 			return err
 		}
+		if o.name == "html" && isTerminal(g.Out) {
+			_, err := g.page(func(w io.Writer) error { return f.write(w, style, answer) })
+			return err
+		}
 		return f.write(g.Out, style, answer)
 	}
 	printer, err := o.printer()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -217,7 +218,7 @@ func (o *reviveOptions) run(ctx context.Context) error {
 		fmt.Fprintln(o.Out, "Nothing to do: the reclaim policy is Retain already.")
 		return nil
 	case o.dryRun == "client":
-		fmt.Fprintf(o.Out, "Approve exactly this: --confirm=%s\n", digest)
+		fmt.Fprintf(o.Out, "Approve exactly this: --confirm=%s\n", answer.Short(digest))
 		return nil
 	default:
 		if err := o.agrees(ctx, &o.consenting, digest, fmt.Sprintf("Do this in %s? (y/N): ", o.where)); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -293,7 +294,7 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 		fmt.Fprintln(j.g.Out, "Nothing to take back."+j.earlier(r))
 		return u.complete(c.dryRun != "none")
 	case c.dryRun == "client":
-		fmt.Fprintf(j.g.Out, "Approve exactly this: --confirm=%s\n", u.digest())
+		fmt.Fprintf(j.g.Out, "Approve exactly this: --confirm=%s\n", answer.Short(u.digest()))
 		return nil
 	case c.dryRun == "server":
 		return j.askServer(ctx, u)
@@ -322,7 +323,7 @@ func (j *journaling) earlier(r *change.Recorded) string {
 func (j *journaling) agrees(ctx context.Context, c *consenting, digest, question string) error {
 	_, err := c.beforehand().Agree(ctx, digest, change.Ask{Plain: true, Put: func(ctx context.Context) (string, error) {
 		if !isTerminal(j.g.In) {
-			return "", hintedError{errors.New("asking for consent: there is no terminal"), "--yes goes ahead; --confirm=" + digest + " with exactly this"}
+			return "", hintedError{errors.New("asking for consent: there is no terminal"), "--yes goes ahead; --confirm=" + answer.Short(digest) + " with exactly this"}
 		}
 		return j.g.ask(ctx, question, false)
 	}})
@@ -428,8 +429,8 @@ func (j *journaling) comes(ctx context.Context, w *change.Writer, u *undoing, v 
 }
 
 // completeRuns completes the directories of runs.
-func (o *undoOptions) completeRuns(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	base, err := o.base()
+func (j *journaling) completeRuns(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	base, err := j.base()
 	if err != nil || base == "" || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}

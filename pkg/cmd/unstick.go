@@ -142,6 +142,8 @@ func newUnstick(g *globals) *cobra.Command {
 	flags.DurationVar(&o.timeout, "timeout", 0, "How long to wait for what may still be freed; 0 gives up when nothing has changed for a while")
 	o.journaling.addFlags(flags, "Keep each object as it was in a new directory below this one")
 	flags.StringVar(&o.undoDir, "undo", "", "Take back what the run with this directory has changed, as undo does")
+	register(cmd, "undo", o.completeRuns)
+	register(cmd, "cause", o.completeCauses(func(_ int, name string) string { return name }))
 	g.completeValues(cmd, map[string][]string{"dry-run": dryRuns, "allow": {"safe", "disruptive", "dangerous"}})
 	return cmd
 }
@@ -400,7 +402,7 @@ func (o *unstickOptions) Show(p *unstick.Plan, l *unstick.Look) error {
 // Ask implements unstick.Asker on a terminal. Without one the answer is no.
 func (o *unstickOptions) Ask(ctx context.Context, q unstick.Question) (string, error) {
 	if !isTerminal(o.In) {
-		hint := "--confirm=" + q.Digest + " goes ahead with exactly these changes"
+		hint := "--confirm=" + answer.Short(q.Digest) + " goes ahead with exactly these changes"
 		if q.Choice == nil && !slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Risk.Exceeds(explain.Safe) }) {
 			hint = "--yes goes ahead with what is safe; " + hint
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -135,7 +136,7 @@ func (o *unstickOptions) ended(l *look, err error) error {
 func (o *unstickOptions) explained(err error) error {
 	var digest *change.DigestError
 	if errors.As(err, &digest) {
-		return hintedError{err, "look at them with --dry-run, and approve them with --confirm=" + digest.Now}
+		return hintedError{err, "look at them with --dry-run, and approve them with --confirm=" + answer.Short(digest.Now)}
 	}
 	return err
 }

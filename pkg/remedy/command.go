@@ -51,6 +51,9 @@ func (o *Op) Command(p Programs) string {
 	return command
 }
 
+// Raw reports whether JSON is in the command: kubectl has no other for the change.
+func (o *Op) Raw() bool { return o.Verb == Patch || o.Verb == Delete && o.inJSON() }
+
 // Undo returns the command that takes the change back, empty for none.
 func (o *Op) Undo(p Programs) string {
 	if o.Back == nil {
@@ -67,9 +70,12 @@ func Ref(id graph.Identity) string {
 	return shell.Target(id)
 }
 
+// inJSON reports whether a deletion has preconditions, or options, that only the API itself knows.
+func (o *Op) inJSON() bool { return o.Object.UID != "" || unsafely(o) }
+
 // deleteCommand states the UID where it has one: only the API itself knows preconditions.
 func (o *Op) deleteCommand(p Programs, kubectl string) string {
-	if o.Object.UID == "" && !unsafely(o) {
+	if !o.inJSON() {
 		return fmt.Sprintf("%s delete %s", kubectl, shell.Target(o.Object))
 	}
 	var words strings.Builder

@@ -311,7 +311,14 @@ func (a *StuckAnswer) command(text string, indent int) {
 
 // costed says what a way out does, and what it costs.
 func (a *StuckAnswer) costed(r *explain.Remedy) string {
-	return strings.Replace(worded(r.Effect)+a.cost(r), ") (", "; ", 1)
+	effect, cost := worded(r.Effect), a.cost(r)
+	switch before, bracketed := strings.CutSuffix(effect, ")"); {
+	case cost == "":
+		return effect
+	case bracketed:
+		return before + "; " + cost + ")"
+	}
+	return effect + " (" + cost + ")"
 }
 
 // cost says what a way out costs, empty for nothing.
@@ -326,10 +333,7 @@ func (a *StuckAnswer) cost(r *explain.Remedy) string {
 	for i := range r.Loss {
 		parts = append(parts, lossText(&r.Loss[i]))
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, "; ") + ")"
+	return strings.Join(parts, "; ")
 }
 
 // lossText says what is lost in a few words, the gravest in capitals.

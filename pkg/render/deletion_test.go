@@ -61,6 +61,7 @@ func TestPreviewText(t *testing.T) {
 		outcome("Toy", fmt.Sprint("t", i), gc.Remaining, fmt.Sprint("reason ", i))
 	}
 	preview := Preview{What: "delete x (background)", Report: &gc.Report{Outcomes: outcomes}, Instead: "kubectl gc delete x --order=safe"}
+	preview.Sight = &foresight.Sight{Unread: []string{"a: forbidden", "b: forbidden", "whether it works"}}
 	var out, all strings.Builder
 	for w, steps := range map[*strings.Builder]bool{&out: false, &all: true} {
 		if err := preview.Text(w, Style{}, steps); err != nil {
@@ -68,6 +69,8 @@ func TestPreviewText(t *testing.T) {
 		}
 	}
 	const tail = `STUCK         2 more objects: -o wide shows them
+NOT READ      2 reads were forbidden: -o wide lists them
+NOT READ      whether it works
 deletes       1 Pod
 keeps         secret/kept -n n: owned by others
 Instead:      kubectl gc delete x --order=safe
@@ -75,7 +78,7 @@ Instead:      kubectl gc delete x --order=safe
 	if got := out.String(); !strings.HasPrefix(got, "PREVIEW  delete x (background), 13 objects\nSTUCK         toy/t0 -n n: reason 0\n") || !strings.HasSuffix(got, tail) {
 		t.Errorf("got:\n%s", got)
 	}
-	if got := all.String(); strings.Count(got, "STUCK") != maxRows+2 || !strings.Contains(got, "\n              pod/gone -n n: its kubelet ends it\n") {
+	if got := all.String(); strings.Count(got, "STUCK") != maxRows+2 || !strings.Contains(got, "\n              pod/gone -n n: its kubelet ends it\n") || !strings.Contains(got, " a: forbidden\n") {
 		t.Errorf("with all rows:\n%s", got)
 	}
 }

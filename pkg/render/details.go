@@ -97,7 +97,7 @@ func (a *StuckAnswer) chain(links []explain.Link) {
 func Unread(w io.Writer, report *explain.Report, all bool) error {
 	forbidden := 0
 	for _, what := range report.Unread {
-		if !all && (strings.HasSuffix(what, ": forbidden") || strings.Contains(what, " is forbidden: User ")) {
+		if !all && wasForbidden(what) {
 			forbidden++
 			continue
 		}
@@ -115,6 +115,11 @@ func Unread(w io.Writer, report *explain.Report, all bool) error {
 		}
 	}
 	return nil
+}
+
+// wasForbidden reports whether RBAC is why something could not be read.
+func wasForbidden(what string) bool {
+	return strings.HasSuffix(what, ": forbidden") || strings.Contains(what, " is forbidden: User ")
 }
 
 // isClause reports whether something that is not known is said by a clause, not by the

@@ -187,7 +187,12 @@ func (r *rows) foreseen(s *foresight.Sight, unread []string) {
 		r.each(sign, label, kind.color, alikeOf(lost, func(l *foresight.Loss) (graph.Identity, string) { return l.Object, uncertain(l.Says(), l.Certain) }))
 	}
 	r.each(warning, "RETURNS", yellow, alikeOf(s.Returns, func(r *foresight.Return) (graph.Identity, string) { return r.Object, uncertain(r.Says(), r.Certain) }))
-	for _, what := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Unread, unread)))) {
+	all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Unread, unread))))
+	if count := len(only(all, func(what *string) bool { return wasForbidden(*what) })); count > 1 && !r.all {
+		all = slices.DeleteFunc(all, wasForbidden)
+		r.row(question, "NOT READ", yellow, fmt.Sprintf("%d reads were forbidden: -o wide lists them", count))
+	}
+	for _, what := range all {
 		r.row(question, "NOT READ", yellow, what)
 	}
 }

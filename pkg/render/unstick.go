@@ -304,7 +304,7 @@ func price(risk explain.Risk, r *explain.Remedy) string {
 	if priced.Risk = risk; r.Kept != "" { // the data is kept first
 		priced.Loss = slices.DeleteFunc(slices.Clone(r.Loss), func(l remedy.Loss) bool { return l.Kind == remedy.LosesData })
 	}
-	text := strings.TrimSuffix(strings.TrimPrefix((&StuckAnswer{}).cost(&priced), " ("), ")")
+	text := (&StuckAnswer{}).cost(&priced)
 	return cmp.Or(text, "safe")
 }
 

@@ -5,7 +5,6 @@ package render
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
@@ -125,7 +124,7 @@ func offeredOf(c *explain.Cause) int {
 
 // raw reports whether the command of a way out is more than a person wants to read.
 func raw(r *explain.Remedy) bool {
-	return strings.Contains(r.Command, "'{") || strings.Contains(r.Command, "'[")
+	return r.Operation != nil && r.Operation.Raw()
 }
 
 // doable reports whether a program can carry out a way out, and nothing dangerous comes of it.
