@@ -196,7 +196,7 @@ profile: ## Profile the reading of 1,000,000 objects into .bench
 control-plane:
 	@$(CONTROL_PLANE) build >/dev/null
 
-.PHONY: shop-snapshot uninstall docs site pictures session release-files licenses vulncheck release-check release-snapshot release krew-pr test-release
+.PHONY: shop-snapshot uninstall docs site pictures session release-files licenses vulncheck release-check release-snapshot release krew-pr
 
 docs: ## Write docs/commands from the commands
 	rm -rf docs/commands
@@ -240,13 +240,18 @@ vulncheck: ## Look for known vulnerabilities in the dependencies
 		echo "skipped: the vulnerability database, vuln.go.dev, cannot be reached"; \
 	else go run $(GOVULNCHECK) ./... && go run $(GOVULNCHECK) -C deletiontest ./...; fi
 
-release-check: ## Check the release's configuration
+release-check: control-plane ## Build what a tag gives twice, compare, and install it as krew and Homebrew do; compiles goreleaser once
 	$(RUN_GORELEASER) check
+	$(MAKE) release-snapshot
+	mkdir -p bin && cp dist/checksums.txt bin/checksums.first
+	$(MAKE) release-snapshot
+	diff bin/checksums.first dist/checksums.txt
+	KUBECTL_GC_DIST=$(CURDIR)/dist go test -count=1 -timeout 20m ./test/release
 
 RUN_GORELEASER = CGO_ENABLED=0 go run -trimpath $(GORELEASER)
 
 release-snapshot: ## Build the archives of a release into dist
-	$(RUN_GORELEASER) release --snapshot --clean --skip=publish
+	$(RUN_GORELEASER) release --snapshot --clean --skip=publish,docker
 
 release: ## Publish a release of the tagged commit; for .github/workflows/release.yml
 	$(RUN_GORELEASER) release --clean
@@ -255,19 +260,12 @@ release: ## Publish a release of the tagged commit; for .github/workflows/releas
 TAG = $(shell $(GIT) describe --exact-match --tags --match='v[0-9]*' 2>/dev/null)
 
 krew-pr: control-plane ## Render the pull request to krew's index into dist/krew-pr, from HEAD's tag or a snapshot, and validate it
-	$(RUN_GORELEASER) release --clean --skip=publish $(if $(TAG),,--snapshot)
+	$(RUN_GORELEASER) release --clean --skip=publish,docker $(if $(TAG),,--snapshot)
 	mkdir -p dist/krew-pr/plugins
 	cp dist/krew/ownership-gc.yaml dist/krew-pr/plugins/
 	cp hack/krew-pr.md dist/krew-pr/description.md
 	KUBECTL_GC_DIST=$(CURDIR)/dist go test -count=1 -v ./test/release -run 'TestPullRequest'
 	@echo; echo "The pull request: $(if $(TAG),,a rehearsal, since HEAD has no tag)"; find dist/krew-pr -type f
-
-test-release: control-plane release-check ## Build a release twice, compare, and install it with krew; compiles goreleaser once
-	$(MAKE) release-snapshot
-	mkdir -p bin && cp dist/checksums.txt bin/checksums.first
-	$(MAKE) release-snapshot
-	diff bin/checksums.first dist/checksums.txt
-	KUBECTL_GC_DIST=$(CURDIR)/dist go test -count=1 -timeout 20m ./test/release
 
 clean: ## Remove what was built in this directory
 	rm -rf bin dist

@@ -44,8 +44,7 @@ var setUp = []string{
 	`go test ./test/e2e -run TestDocs/README`,
 	`go test ./pkg/graph -update`,
 	`go test ./pkg/explain -run TestScenarios/adm-refused`,
-	// Of a release: test/release installs from the same manifest.
-	`kubectl krew install --manifest-url=https://raw.githubusercontent.com/kubectl-gc/kubectl-gc/main/plugin.yaml`,
+	`git clone https://github.com/kubectl-gc/kubectl-gc && cd kubectl-gc`,
 	// Run by test/release, from docs/install.md.
 	`kubectl krew install --manifest=dist/krew/gc.yaml --archive=dist/kubectl-gc_v0.0.1-snapshot_linux_amd64.tar.gz`,
 	`kubectl krew index add own https://git.example.com/kubectl-plugins.git`,

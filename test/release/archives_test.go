@@ -47,7 +47,7 @@ func openDist(t *testing.T, name string) *dist {
 	t.Helper()
 	d := &dist{dir: os.Getenv("KUBECTL_GC_DIST")}
 	if d.dir == "" {
-		t.Skip("KUBECTL_GC_DIST names no release; make test-release builds one and tests it")
+		t.Skip("KUBECTL_GC_DIST names no release; make release-check builds one and tests it")
 	}
 	d.file = filepath.Join(d.dir, "krew", name+".yaml")
 	d.manifest = readManifest(t, d.file)

@@ -5,6 +5,6 @@
 //
 // The archives are those in the directory of the variable KUBECTL_GC_DIST, as
 // "make release-snapshot" makes them. Without it the tests of archives are
-// skipped; "make test-release" runs all. What the Makefile says to the linker of a
+// skipped; "make release-check" runs all. What the Makefile says to the linker of a
 // build is tested here, too, because it is the same as for a release.
 package release
