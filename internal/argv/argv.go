@@ -30,6 +30,9 @@ const (
 	TargetNamespaces = "olm.targetNamespaces"
 
 	kubeconfig = "kubeconfig"
+
+	// filterFlag has the value of the label by which the controllers of Cluster API choose what they reconcile.
+	filterFlag = "--watch-filter"
 )
 
 // watched are the flags and variables with the namespaces that a program watches: of the Operator SDK, ingress-nginx, ECK and
@@ -90,6 +93,8 @@ func (l *Line) take(name, value string) {
 	switch {
 	case name == WatchFlag || name == selecting:
 		l.Watches = value
+	case name == filterFlag && value != "":
+		l.Watches = "cluster.x-k8s.io/watch-filter=" + value
 	case slices.Contains(watched, name) && !strings.Contains(value, "*"):
 		l.Namespaces = value
 	}

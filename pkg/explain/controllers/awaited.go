@@ -30,7 +30,7 @@ func (f *references) Awaited(n graph.Node, message string) []graph.Node {
 			continue
 		}
 		// A name like default may be a word of the sentence: it must come behind the kind, or in a list there.
-		listed := regexp.MustCompile(`\b(` + strings.Join(kinds, "|") + `)\W+([\w./-]+, ?)*` + regexp.QuoteMeta(name) + `\b`)
+		listed := regexp.MustCompile(`\b(` + strings.Join(kinds, "|") + `)\W+([\w./-]+, ?)*([\w-]+/)?` + regexp.QuoteMeta(name) + `\b`)
 		if strings.ContainsAny(name, "-.0123456789") || listed.MatchString(message) {
 			awaited = append(awaited, m)
 		}

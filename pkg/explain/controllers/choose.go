@@ -144,7 +144,7 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		k.may = f.rights().mayChange(c.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
 		k.bound = f.bound(s, &k, id.Namespace)
 		if !f.shared(c.Workload, n) {
-			k.overlooks = c.overlooks(n)
+			k.overlooks = cmp.Or(c.overlooks(n), f.offNode(c, n))
 		}
 		switch {
 		case k.Overlooks():

@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +22,7 @@ func (f *Finder) halted(n graph.Node, asked time.Time) *Failure {
 			continue
 		}
 		if made = append(made, d); d.Resource().GroupResource() == jobs.GroupResource() {
-			made = append(made, f.dependents(d)...)
+			made = append(made, slices.DeleteFunc(f.dependents(d), func(pod graph.Node) bool { return f.isRetried(d, pod) })...)
 		}
 	}
 	var worst *Failure
@@ -31,6 +32,18 @@ func (f *Finder) halted(n graph.Node, asked time.Time) *Failure {
 		}
 	}
 	return worst
+}
+
+// isRetried reports whether a pod has ended and its Job goes on, or is done.
+func (f *Finder) isRetried(job, pod graph.Node) bool {
+	whole, err := f.evidence.Whole(job)
+	ended, unread := f.evidence.Whole(pod)
+	if err != nil || unread != nil || !evidence.PodEnded(ended) {
+		return false
+	}
+	active, _, _ := unstructured.NestedInt64(whole.Object, "status", "active")
+	succeeded, _, _ := unstructured.NestedInt64(whole.Object, "status", "succeeded")
+	return active+succeeded > 0
 }
 
 // haltOf returns what keeps a Job, a pod, or what a controller has made of its own API from getting anywhere.
@@ -43,7 +56,7 @@ func (f *Finder) haltOf(d graph.Node) *Failure {
 		return &Failure{Kind: Failing, Message: say.Of(madeForCleanup, d.Identity(), because).String(), made: d.Identity(), because: because, Evidence: e, Since: d.CreationTimestamp().Time, Dated: true, Lasting: true}
 	}
 	if d.Resource().IsPod() {
-		if st := f.podState(full); st.Liveness == Dead && len(st.Evidence) > 0 {
+		if st := f.podState(full); st.Liveness == Dead && len(st.Evidence) > 0 && evidence.Nested(full, "status", "phase") != "Succeeded" {
 			return halt(st.Because.String(), st.Evidence[0])
 		}
 		return nil

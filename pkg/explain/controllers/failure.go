@@ -91,7 +91,7 @@ var (
 	deletingType = pattern.New(`(?i)delet|terminat|cleanup|finaliz`)
 	// telling are the fields of a status in which controllers say what is wrong.
 	telling = pattern.New(`(?i)^((last|failure|status|condition)?(errors?|message|reason|description)|errorMessage)$`)
-	// erring are those among them that are for errors alone. A failureMessage may be why the
+	// erring are the paths of those that are for errors alone. A failureMessage may be why the
 	// object never came to be (cluster-api, Machine.status.failureMessage).
 	erring = pattern.New(`(?i)error`)
 	// availability is a condition of what the object is there for: during a clean-up that goes.
@@ -183,7 +183,7 @@ func goOver(path string, fields map[string]any, depth int, yield func(path, text
 				return false
 			}
 		case map[string]any:
-			if depth > 0 && !past(key) && !goOver(at, value, depth-1, yield) {
+			if depth > 0 && key != "conditions" && !past(key) && !goOver(at, value, depth-1, yield) {
 				return false
 			}
 		case []any:

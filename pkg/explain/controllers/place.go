@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/mention"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -58,4 +60,28 @@ func lacking(conditions []evidence.Condition) evidence.Condition {
 		return evidence.Condition{}
 	}
 	return slices.MaxFunc(conditions, func(a, b evidence.Condition) int { return a.Since.Compare(b.Since) })
+}
+
+// offNode says on which node, which the spec of an object names, a workload with a pod on each has none that works; empty for another.
+func (f *Finder) offNode(c *Candidate, n graph.Node) string {
+	full, err := f.evidence.Whole(n)
+	if c.resource.Kind != "DaemonSet" || err != nil {
+		return ""
+	}
+	node := ""
+	for o := range f.mentions.In(full) {
+		if o.Kind == "Node" && o.InSpec() && o.Sure >= mention.Called {
+			if node != "" && node != o.Text {
+				return ""
+			}
+			node = o.Text
+		}
+	}
+	pods, err := f.podsOf(c.Workload)
+	if node == "" || err != nil || slices.ContainsFunc(pods, func(p *unstructured.Unstructured) bool {
+		return evidence.Nested(p, "spec", "nodeName") == node && f.podState(p).Liveness == Alive
+	}) {
+		return ""
+	}
+	return fmt.Sprintf(notOnNode, node)
 }

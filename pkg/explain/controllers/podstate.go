@@ -157,7 +157,7 @@ func (v *podView) state(name graph.Identity, now time.Time) State {
 	}
 	switch {
 	case v.Status.Phase == "Failed" || v.Status.Phase == "Succeeded":
-		return State{Liveness: Dead, Trouble: ended, Because: say.Of(podEnded),
+		return State{Liveness: Dead, Trouble: ended, Because: v.ending(),
 			Evidence: at("status.phase", strings.TrimSpace(v.Status.Phase+" "+v.Status.Reason+" "+v.Status.Message))}
 	case len(v.Spec.SchedulingGates) > 0:
 		return State{Liveness: Dead, Trouble: unscheduled, Because: say.Of(podGated), Evidence: at("spec.schedulingGates", "not empty")}
@@ -187,6 +187,16 @@ func (v *podView) state(name graph.Identity, now time.Time) State {
 		}
 	}
 	return State{Liveness: Unsure}
+}
+
+// ending says how the pod has ended: how the first container did that failed, if one did.
+func (v *podView) ending() say.Text {
+	for _, c := range slices.Concat(v.Status.InitContainerStatuses, v.Status.ContainerStatuses) {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return say.Of(containerFailed, c.Name, t.ExitCode, cmp.Or(t.Message, t.Reason))
+		}
+	}
+	return say.Of(podEnded)
 }
 
 // failed reports whether the container ended with an error before.

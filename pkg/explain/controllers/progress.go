@@ -40,7 +40,7 @@ type Progress struct {
 	Says *Failure
 	// Words are what else was said lately: they decide nothing.
 	Words []evidence.Fact
-	// Only is what the status says, where that is one thing, with for how long; empty where it is more or nothing.
+	// Only is what the status or an event says, where that is one thing, with for how long; empty where it is more or nothing.
 	Only string
 	// Pause may be why nothing moves; nil for none.
 	Pause *Pause
@@ -75,10 +75,11 @@ func (f *Finder) ProgressOf(n graph.Node, full *unstructured.Unstructured, by *W
 	f.written(n, full, &p)
 	status := statusOf{full: full, foreign: f.foreign(full, by)}
 	for _, failure := range status.failures(n, asked) {
-		if failure.weak || f.isOver(failure) {
-			p.Says = failure
-		} else {
+		switch weak := failure.weak || f.isOver(failure); {
+		case !weak:
 			p.take(failure)
+		case failure.explainsMore(p.Says):
+			p.Says = failure
 		}
 	}
 	p.Words, p.Only = status.words(n, f.evidence.Now)
@@ -161,6 +162,11 @@ func (f *Finder) moved(n graph.Node, status *statusOf, by *Workload, p *Progress
 			}
 		default:
 			p.Words = append(p.Words, e.Fact())
+			if len(p.Words) == 1 && e.Type != "Warning" && !e.Last.Before(asked) && mayReport(e, n, by) {
+				p.Only = e.Message
+			} else if len(p.Words) > 1 {
+				p.Only = ""
+			}
 		}
 	}
 	return evidence.Latest(worked, news)

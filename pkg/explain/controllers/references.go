@@ -88,6 +88,9 @@ type Lack struct {
 	Evidence evidence.Fact
 }
 
+// Needed reports whether a clean-up may need such an object, and does not remove it itself.
+func (l *Lack) Needed() bool { return needed().MatchString(l.Object.Resource.Kind) }
+
 // Lacks returns the objects that the spec of an object refers to and that do not exist, those of a product before Kubernetes' own: without its
 // project, a user needs no password.
 func (f *references) Lacks(n graph.Node, full *unstructured.Unstructured) []Lack {
@@ -137,20 +140,21 @@ func (f *references) isAbsent(id graph.Identity) bool {
 const maxProofs = 20
 
 // notFoundText is an API server's word about an object that is not there
-// (k8s.io/apimachinery/pkg/api/errors, NewNotFound), or a controller's with a kind, maybe as JSON within a text.
-var notFoundText = pattern.New(`([A-Za-z0-9.-]+) \\?"([^"\\]+)\\?" not found(?: in (?:the )?namespace "?([a-z0-9-]+))?`)
+// (k8s.io/apimachinery/pkg/api/errors, NewNotFound), or a controller's with a kind, maybe as JSON within a text, or without quotes where
+// a namespace is before the name.
+var notFoundText = pattern.New(`([A-Za-z0-9.-]+) (?:\\?"([^"\\]+)\\?"|([a-z0-9-]+/[a-z0-9.-]+)) (?:(?:is|was) )?not found(?: in (?:the )?namespace "?([a-z0-9-]+))?`)
 
 // MissingIn returns the object that a message says is not found, if that is so, or else one that is there by now.
 func (f *references) MissingIn(n graph.Node, message string) (lack *Lack, again *graph.Node) {
 	for _, found := range notFoundText().FindAllStringSubmatch(message, -1) {
-		stated := schema.ParseGroupResource(found[1])
+		stated, text, beside := schema.ParseGroupResource(found[1]), cmp.Or(found[2], found[3]), found[4]
 		for _, r := range f.evidence.Types() {
 			if kind := (schema.GroupResource{Group: r.Group, Resource: r.Kind}); r.GroupResource() != stated && kind != stated && !strings.EqualFold(r.Kind, found[1]) || madeByControllers(r) {
 				continue
 			}
-			namespace, name, qualified := strings.Cut(found[2], "/")
+			namespace, name, qualified := strings.Cut(text, "/")
 			if !qualified {
-				namespace, name = found[3], found[2]
+				namespace, name = beside, text
 			}
 			id := identityIn(r, cmp.Or(namespace, f.namespaceOf(n, r, name)), name, n)
 			if f.isAbsent(id) {
@@ -303,6 +307,11 @@ func (f *references) uses(r *graph.Resource, o *unstructured.Unstructured, t *me
 	return user, uses
 }
 
+// whileUsed is the end of a finalizer that says itself that it stays while its object is used.
+var whileUsed = pattern.New(`(?i)\bin-?use$`)
+
 // Waits reports whether the controller of the finalizer waits until others do not use its object
 // any more.
-func (s *Search) Waits() bool { return len(s.Known) > 0 && s.Known[0].WhileUsed != "" }
+func (s *Search) Waits() bool {
+	return len(s.Known) > 0 && s.Known[0].WhileUsed != "" || len(s.Known) == 0 && s.own && whileUsed().MatchString(s.Finalizer)
+}

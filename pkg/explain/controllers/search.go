@@ -205,14 +205,20 @@ func (f *searcher) Entries(finalizer string, kind schema.GroupKind, field finali
 	if len(fitting) > 0 {
 		return fitting[:1]
 	}
-	return slices.DeleteFunc(all, func(m finalizers.Match) bool { return !m.Exact || m.Builtin != "" || isOnOthers(&m, kind) })
+	all = slices.DeleteFunc(all, func(m finalizers.Match) bool { return !m.Exact || m.Builtin != "" })
+	if !slices.ContainsFunc(all, func(m finalizers.Match) bool { return !isOnOthers(&m, kind) }) {
+		return nil
+	}
+	return all
 }
 
-// isOnOthers reports whether a kind is of Kubernetes, and an entry is for kinds that are stated, none of which is of the same API.
+// isOnOthers reports whether an entry is for kinds that are stated, none of which is of the same API or product. One for all kinds of an API is
+// of a framework, with which others have APIs.
 func isOnOthers(m *finalizers.Match, kind schema.GroupKind) bool {
-	return len(m.Kinds) > 0 && graph.BuiltinGroup(kind.Group) && !slices.ContainsFunc(m.Kinds, func(stated string) bool {
+	builtin := graph.BuiltinGroup(kind.Group)
+	return len(m.Kinds) > 0 && (builtin || !related(finalizers.Domain(m.Finalizer), kind.Group)) && !slices.ContainsFunc(m.Kinds, func(stated string) bool {
 		_, group, _ := strings.Cut(stated, ".")
-		return group == kind.Group
+		return group == kind.Group || !builtin && (strings.Contains(stated, "*") || related(group, kind.Group))
 	})
 }
 

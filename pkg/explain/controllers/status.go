@@ -98,7 +98,7 @@ func (s *statusOf) failures(n graph.Node, asked time.Time) []*Failure {
 	var found []*Failure
 	for i, c := range s.conditions() {
 		failing, strong := fails(c)
-		old := !c.Since.IsZero() && c.Since.Before(asked) && !s.observed(i) && !ofEnding(c.Message)
+		old := !c.Since.IsZero() && c.Since.Before(asked) && !s.observed(c) && !ofEnding(c.Message)
 		if s.isForeign(i) || old || !failing {
 			continue
 		}
@@ -114,7 +114,7 @@ func (s *statusOf) failures(n graph.Node, asked time.Time) []*Failure {
 			continue
 		}
 		f := newFailure(text, evidence.Field(n, path, text), asked)
-		f.weak = !erring().MatchString(path[strings.LastIndexByte(path, '.')+1:])
+		f.weak = !erring().MatchString(path)
 		found = append(found, f)
 	}
 	return found
@@ -162,9 +162,6 @@ func (s *statusOf) words(n graph.Node, now time.Time) (facts []evidence.Fact, on
 
 // observed reports whether a condition is about the object as it is now: the
 // deletion of a custom resource gives it a new generation.
-func (s *statusOf) observed(i int) bool {
-	entries, _, _ := unstructured.NestedSlice(s.full.Object, "status", "conditions")
-	entry, _ := entries[i].(map[string]any)
-	generation, _, _ := unstructured.NestedFieldNoCopy(entry, "observedGeneration")
-	return s.full.GetGeneration() > 1 && fmt.Sprint(generation) == fmt.Sprint(s.full.GetGeneration())
+func (s *statusOf) observed(c evidence.Condition) bool {
+	return s.full.GetGeneration() > 1 && c.Observed == fmt.Sprint(s.full.GetGeneration())
 }

@@ -5,7 +5,9 @@ package evidence
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,23 +17,46 @@ import (
 // Condition is an entry of status.conditions.
 type Condition struct {
 	Type, Status, Reason, Message string
-	Since                         time.Time
+	// Since is when it changed last, or, where it does not say, when it was written last.
+	Since time.Time
+	// Observed is the generation of the object that it is about, empty where it does not say.
+	Observed string
+	// in is the path of the conditions, where that is not the usual one.
+	in string
 }
 
-// Conditions returns the entries of status.conditions, in their order.
+// usual is the path of most conditions.
+const usual = "status.conditions"
+
+// Conditions returns the entries of status.conditions, in their order: of a list, or by type. After them come those of
+// status.v1beta2.conditions, which are Cluster API's.
 func Conditions(o *unstructured.Unstructured) []Condition {
-	entries, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	var result []Condition
-	for _, entry := range entries {
-		fields, ok := entry.(map[string]any)
-		if !ok {
-			continue
+	for _, in := range []string{usual, "status.v1beta2.conditions"} {
+		value, _, _ := unstructured.NestedFieldNoCopy(o.Object, strings.Split(in, ".")...)
+		entries, _ := value.([]any)
+		byType, _ := value.(map[string]any)
+		for _, kind := range slices.Sorted(maps.Keys(byType)) {
+			if fields, ok := byType[kind].(map[string]any); ok {
+				result = append(result, newCondition(in, kind, fields))
+			}
 		}
-		c := Condition{Type: Text(fields["type"]), Status: Text(fields["status"]), Reason: Text(fields["reason"]), Message: Text(fields["message"])}
-		c.Since, _ = time.Parse(time.RFC3339, Text(fields["lastTransitionTime"]))
-		result = append(result, c)
+		for _, entry := range entries {
+			if fields, ok := entry.(map[string]any); ok {
+				result = append(result, newCondition(in, Text(fields["type"]), fields))
+			}
+		}
 	}
 	return result
+}
+
+func newCondition(in, kind string, fields map[string]any) Condition {
+	c := Condition{Type: kind, Status: Text(fields["status"]), Reason: Text(fields["reason"]), Message: Text(fields["message"]), in: in}
+	if observed, has := fields["observedGeneration"]; has {
+		c.Observed = fmt.Sprint(observed)
+	}
+	c.Since, _ = time.Parse(time.RFC3339, cmp.Or(Text(fields["lastTransitionTime"]), Text(fields["lastUpdateTime"])))
+	return c
 }
 
 // ConditionOf returns the condition of a type, and whether the object has it.
@@ -62,7 +87,7 @@ func (c Condition) Fact(source any) Fact {
 		value = strings.TrimPrefix(value+": "+c.Message, ": ")
 	}
 	value = cmp.Or(value, "not set")
-	return At(source, fmt.Sprintf("status.conditions[%s]", c.Type), value)
+	return At(source, fmt.Sprintf("%s[%s]", cmp.Or(c.in, usual), c.Type), value)
 }
 
 // Text returns a value that is a string, or nothing.

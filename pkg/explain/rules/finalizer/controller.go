@@ -96,7 +96,9 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 			first(c, finding.See(remedy.YAML(j.n.Identity()), ReadReport))
 		}
 	}
-	j.lacks(full, c, "")
+	if !j.lacks(full, c, "") && p.Says != nil {
+		j.lacks(nil, c, p.Says.Message)
+	}
 	moved := evidence.Latest(evidence.Latest(evidence.Requested(j.n.Object()), p.Started), p.Moved)
 	if c.Until = moved.Add(controllers.Quiet); c.Until.Before(j.Now) {
 		idle := j.since(moved)
@@ -151,7 +153,7 @@ func (j *judgement) idles(c *finding.Cause, p *controllers.Progress, l *controll
 // brief is the beginning of what a controller says: of a list, the first of it. The evidence has all.
 func brief(message string) string {
 	lines := strings.Split(message, "\n")
-	if len(lines) > 2 {
+	if len(lines) > 2 && slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "* ") || strings.HasPrefix(line, "- ") }) {
 		lines = append(lines[:2], "...")
 	}
 	return admission.Shortened(strings.Join(lines, " "))
@@ -193,7 +195,7 @@ func (j *judgement) lacks(full *unstructured.Unstructured, c *finding.Cause, mes
 	var lacks []controllers.Lack
 	if full != nil {
 		lacks = j.Finder.Lacks(j.n.Node, full)
-	} else if lack, again := j.Finder.MissingIn(j.n.Node, message); lack != nil {
+	} else if lack, again := j.Finder.MissingIn(j.n.Node, message); lack != nil && (c.Kind == finding.FinFailing || lack.Needed()) {
 		lacks = []controllers.Lack{*lack}
 	} else if again != nil && c.Verdict == finding.Stuck {
 		c.Verdict, c.Summary = finding.Unknown, c.Summary.And(ExistsAgain, again.Identity())
