@@ -23,16 +23,21 @@ func (f *references) Awaited(n graph.Node, message string) []graph.Node {
 	}
 	says := func(word string) bool { return mention.Has(message, word) }
 	var awaited []graph.Node
-	for _, m := range f.evidence.In(n.Namespace()) {
-		r, name := m.Resource(), m.Name()
+	for _, r := range f.evidence.Types() {
 		kinds := []string{r.Kind, r.Kind + "s", r.Resource}
-		if m.UID() == n.UID() || r.Group != n.Resource().Group || !says(name) || !slices.ContainsFunc(kinds, says) {
+		if r.Group != n.Resource().Group || !slices.ContainsFunc(kinds, says) {
 			continue
 		}
-		// A name like default may be a word of the sentence: it must come behind the kind, or in a list there.
-		listed := regexp.MustCompile(`\b(` + strings.Join(kinds, "|") + `)\W+([\w./-]+, ?)*([\w-]+/)?` + regexp.QuoteMeta(name) + `\b`)
-		if strings.ContainsAny(name, "-.0123456789") || listed.MatchString(message) {
-			awaited = append(awaited, m)
+		for _, m := range f.evidence.Within(r.GroupResource(), n.Namespace()) {
+			name := m.Name()
+			if m.UID() == n.UID() || !says(name) {
+				continue
+			}
+			// A name like default may be a word of the sentence: it must come behind the kind, or in a list there.
+			listed := regexp.MustCompile(`\b(` + strings.Join(kinds, "|") + `)\W+([\w./-]+, ?)*([\w-]+/)?` + regexp.QuoteMeta(name) + `\b`)
+			if strings.ContainsAny(name, "-.0123456789") || listed.MatchString(message) {
+				awaited = append(awaited, m)
+			}
 		}
 	}
 	return awaited

@@ -144,7 +144,10 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		k.may = f.rights().mayChange(c.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
 		k.bound = f.bound(s, &k, id.Namespace)
 		if !f.shared(c.Workload, n) {
-			k.overlooks = cmp.Or(c.overlooks(n), f.offNode(c, n))
+			k.overlooks = c.overlooks(n)
+		}
+		if k.overlooks == "" && c.resource.Kind == "DaemonSet" {
+			k.overlooks = f.offNode(c.Workload, f.nodeOf(n))
 		}
 		switch {
 		case k.Overlooks():

@@ -35,7 +35,7 @@ func (f *Finder) halted(n graph.Node, asked time.Time) *Failure {
 }
 
 // isRetried reports whether a pod has ended and its Job goes on, or is done.
-func (f *Finder) isRetried(job, pod graph.Node) bool {
+func (f *roster) isRetried(job, pod graph.Node) bool {
 	whole, err := f.evidence.Whole(job)
 	ended, unread := f.evidence.Whole(pod)
 	if err != nil || unread != nil || !evidence.PodEnded(ended) {

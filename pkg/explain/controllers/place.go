@@ -62,13 +62,12 @@ func lacking(conditions []evidence.Condition) evidence.Condition {
 	return slices.MaxFunc(conditions, func(a, b evidence.Condition) int { return a.Since.Compare(b.Since) })
 }
 
-// offNode says on which node, which the spec of an object names, a workload with a pod on each has none that works; empty for another.
-func (f *Finder) offNode(c *Candidate, n graph.Node) string {
+// nodeOf returns the node that the spec of an object names, empty for none and for more than one.
+func (f *references) nodeOf(n graph.Node) (node string) {
 	full, err := f.evidence.Whole(n)
-	if c.resource.Kind != "DaemonSet" || err != nil {
+	if err != nil {
 		return ""
 	}
-	node := ""
 	for o := range f.mentions.In(full) {
 		if o.Kind == "Node" && o.InSpec() && o.Sure >= mention.Called {
 			if node != "" && node != o.Text {
@@ -77,7 +76,12 @@ func (f *Finder) offNode(c *Candidate, n graph.Node) string {
 			node = o.Text
 		}
 	}
-	pods, err := f.podsOf(c.Workload)
+	return node
+}
+
+// offNode says of a workload with a pod on each node that none works on this one; empty if one does, or that is not known.
+func (f *liveness) offNode(l *Workload, node string) string {
+	pods, err := f.podsOf(l)
 	if node == "" || err != nil || slices.ContainsFunc(pods, func(p *unstructured.Unstructured) bool {
 		return evidence.Nested(p, "spec", "nodeName") == node && f.podState(p).Liveness == Alive
 	}) {
