@@ -15,9 +15,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// FieldManager is recorded by the API server as who has written what this program writes.
-const FieldManager = "kubectl-gc"
-
 // rewritten reports whether others have written a value since that steps take back, though it is what the change made: the API server knows them
 // as managers of the field. A scaling of others leaves none, as the API server loses who writes by the subresource. A list as a whole is of whoever
 // has written to it last.
@@ -32,7 +29,7 @@ func rewritten(op *remedy.Op, steps []remedy.Step, now *unstructured.Unstructure
 		for _, e := range managers {
 			var set fieldpath.Set
 			if e.FieldsV1 != nil && set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) == nil && manages(&set, now.Object, s.Path) {
-				ours, theirs = ours || e.Manager == FieldManager, theirs || e.Manager != FieldManager
+				ours, theirs = ours || e.Manager == remedy.FieldManager, theirs || e.Manager != remedy.FieldManager
 			}
 		}
 		return theirs || lost && !ours
@@ -57,14 +54,14 @@ func manages(fields *fieldpath.Set, object any, pointer string) bool {
 }
 
 // keyOf is the key by which fields know an entry of a list, empty for none.
-func keyOf(fields *fieldpath.Set, entry any) fieldpath.PathElement {
+func keyOf(fields *fieldpath.Set, entry any) (key fieldpath.PathElement) {
 	values, _ := entry.(map[string]any)
-	for is := range fields.Children.All() {
+	fields.Children.Iterate(func(is fieldpath.PathElement) { // All does not end where its caller does
 		if is.Key != nil && !slices.ContainsFunc(*is.Key, func(f value.Field) bool { return !value.Equals(f.Value, value.NewValueInterface(values[f.Name])) }) {
-			return is
+			key = is
 		}
-	}
-	return fieldpath.PathElement{}
+	})
+	return key
 }
 
 func isScalar(value any) bool {

@@ -34,8 +34,9 @@ type Recorded struct {
 	// Keys decrypt the Secrets that were kept.
 	Keys []age.Identity
 	size int64 // of its whole lines
-	// Changes are those that were sent or about to be, in their order, each with the last that is known of it.
-	Changes []Entry
+	// Changes are those that were sent or about to be, in their order, each with the last that is known of it, and unanswered the numbers of some.
+	Changes    []Entry
+	unanswered []int
 	// Planned are the objects that the plan of a deletion or collection speaks for.
 	Planned []Planned
 }
@@ -154,10 +155,25 @@ func (r *Recorded) line(n int, line []byte) error {
 		if c.Status = e.Status; e.Made != "" && c.Op.Creates() {
 			c.was, c.Op.Object.UID = c.Op.Object.UID, e.Made
 		}
+		r.supersede(c)
 	default:
 		return errors.New("it does not follow the line before")
 	}
 	return nil
+}
+
+// supersede drops what was sent without an answer before the same change was made: that is one change, and it is taken back once.
+func (r *Recorded) supersede(made *Entry) {
+	switch made.Status {
+	case Unanswered:
+		r.unanswered = append(r.unanswered, made.Number)
+	case Done:
+		for _, n := range r.unanswered {
+			if earlier := &r.Changes[n-1]; n < made.Number && earlier.Op.Key() == made.Op.Key() {
+				earlier.Status = Reverted
+			}
+		}
+	}
 }
 
 // ErrGoing says that the run of a journal is not over.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -33,8 +35,8 @@ const (
 	// mostPasses is how often it is tried to make what a webhook, a quota or a definition does not let be made yet, and betweenPasses what lies between.
 	mostPasses    = 20
 	betweenPasses = 3 * time.Second
-	// restoringAtOnce is the number of objects that are made at once.
-	restoringAtOnce = 8
+	// restoringAtOnce is the number of objects that are made at once, and ownersTrusted that for which their owners are read once.
+	restoringAtOnce, ownersTrusted = 8, 64
 )
 
 // Restoration finds out how what a run has deleted is made again.
@@ -114,6 +116,8 @@ type restoring struct {
 	bound map[*restore.Item]bool
 	// over are items of which there is nothing to do any more, and failed those that were not made.
 	over, failed map[*restore.Item]bool
+	// differs: something is there, and not as it was.
+	differs atomic.Bool
 }
 
 // Restore makes objects again that were deleted, wave by wave, as a plan has it that was agreed to. Each object is looked at again right before, and
@@ -133,7 +137,7 @@ func (w *Writer) Restore(ctx context.Context, dir string, p *restore.Plan, tell 
 		}
 		w.Wait(ctx, betweenPasses)
 	}
-	return r.ids, ctx.Err() == nil && len(r.failed) == 0
+	return r.ids, ctx.Err() == nil && len(r.failed) == 0 && !r.differs.Load()
 }
 
 // pass does what can be done now. It reports whether more might be possible in a while, unless this is the last time.
@@ -141,19 +145,20 @@ func (r *restoring) pass(ctx context.Context, last bool) (again bool) {
 	var retry atomic.Bool
 	for _, wave := range r.waves() {
 		r.await(ctx, wave)
-		items := slices.DeleteFunc(slices.Clone(wave), func(i *restore.Item) bool { return r.over[i] || ctx.Err() != nil })
-		contents, refused := r.contents(ctx, items)
-		var group errgroup.Group
-		group.SetLimit(restoringAtOnce)
-		for n, i := range items {
-			group.Go(func() error {
-				if r.one(ctx, i, contents[n], refused[n], last) {
-					retry.Store(true)
-				}
-				return nil
-			})
+		for items := range slices.Chunk(slices.DeleteFunc(slices.Clone(wave), func(i *restore.Item) bool { return r.over[i] }), ownersTrusted) {
+			contents, refused := r.contents(ctx, items)
+			var group errgroup.Group
+			group.SetLimit(restoringAtOnce)
+			for n, i := range items {
+				group.Go(func() error {
+					if r.one(ctx, i, contents[n], refused[n], last) {
+						retry.Store(true)
+					}
+					return nil
+				})
+			}
+			_ = group.Wait() // no function returns an error
 		}
-		_ = group.Wait() // no function returns an error
 		for _, i := range wave {
 			if r.bind(ctx, i, last) {
 				retry.Store(true)
@@ -165,13 +170,18 @@ func (r *restoring) pass(ctx context.Context, last bool) (again bool) {
 
 // contents are what is to be made of items, and why an owner speaks against it.
 func (r *restoring) contents(ctx context.Context, items []*restore.Item) (contents []*unstructured.Unstructured, refused []error) {
-	met := map[types.UID]error{}
+	met, are := map[types.UID]error{}, sets.New(slices.Collect(maps.Values(r.ids))...)
 	for _, i := range items {
 		content, no := i.Content(r.ids), error(nil)
-		if to := i.BoundTo(); to != nil && r.elsewhere(ctx, to) != nil { // its data is not given to that
-			content = i.Content(nil)
+		if to := i.BoundTo(); to != nil {
+			if no = r.elsewhere(ctx, to); errors.Is(no, errElsewhere) { // its data is not given to that
+				content, no = i.Content(nil), nil
+			}
 		}
 		for _, ref := range content.GetOwnerReferences() {
+			if i.Do == restore.Link && !are.Has(ref.UID) {
+				continue // it is not linked to that
+			}
 			if _, known := met[ref.UID]; !known {
 				met[ref.UID] = r.ownedBy(ctx, i.Object.Namespace, ref)
 			}
@@ -306,18 +316,18 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 			r.have(i, now.GetUID(), nil)
 			return false
 		}
-		if before, refused = now, err; op != nil {
+		if before, refused = now, errors.Join(refused, err); op != nil {
 			c.Op = *op
 		}
 	}
 	if refused != nil {
-		return r.fail(i, &Record{Time: r.Now(), Change: *c, Status: Skipped, Err: refused}, !last && r.pending())
+		return r.fail(i, &Record{Time: r.Now(), Change: *c, Status: Skipped, Err: refused}, !last && (answer.Open(refused) || r.pending()))
 	}
 	made := r.Make(ctx, c, before)
 	if made.Status == Done {
 		if made.After != nil && !restore.Same(i, made.After) {
 			made.Status, made.Err = Reverted, errDiffers
-			defer r.differs(i)
+			r.differs.Store(true)
 		}
 		r.have(i, made.Change.Op.Object.UID, &made)
 		return false
@@ -332,13 +342,6 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 
 // errDiffers says that what was made is not what was kept.
 var errDiffers = errors.New("it was recreated, but differs from what was kept: the API server, a webhook or a controller has changed it")
-
-// differs keeps that an object is there, and not as it was.
-func (r *restoring) differs(i *restore.Item) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failed[i] = true
-}
 
 // has returns the UID that an object has by now, empty for none.
 func (r *restoring) has(i *restore.Item) types.UID {
@@ -368,8 +371,9 @@ func (r *restoring) bind(ctx context.Context, i *restore.Item, last bool) (again
 		switch then, why := i.Rebind(c.Op.Object, now, claim.UID); {
 		case why != "":
 			made.Status, made.Err = Skipped, errors.New(string(why))
-		case then == nil:
+		case then == nil: // others were faster, or an answer was lost
 			r.bound[i] = true
+			r.have(i, claim.UID, nil)
 			return false
 		default:
 			c.Op = *then

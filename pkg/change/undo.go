@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -200,7 +201,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 		return nil, deleted(op, now), nil
 	case op.Verb == remedy.Create:
 		return revoke(op, now, absent)
-	case op.Verb == remedy.Restore:
+	case op.Verb == remedy.Restore, op.Binds(): // its data is the claim's
 		return nil, Final, nil
 	case absent, before == nil && now.GetUID() != op.Object.UID:
 		return nil, Gone, nil
@@ -225,7 +226,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 	if now.GetDeletionTimestamp() != nil && slices.ContainsFunc(steps, func(s remedy.Step) bool { return s.Op == "add" && strings.HasPrefix(s.Path, "/metadata/finalizers") }) {
 		return nil, Terminating, nil
 	}
-	if obstacle, err := w.owners(ctx, op.Object.Namespace, steps); obstacle != "" {
+	if obstacle, err := w.owners(ctx, now, steps); obstacle != "" {
 		return nil, obstacle, err
 	}
 	back := remedy.PatchOf(op.Object, steps...)
@@ -235,14 +236,14 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 	case remedy.Taint:
 		back = remedy.Op{Verb: remedy.Untaint, Object: op.Object, Value: op.Value}
 	}
-	if w.destroys(ctx, steps, now) || back.EndsPods() && w.endsData(ctx, now, nil) {
+	if w.destroys(ctx, steps, before, now) || back.EndsPods() && w.endsData(ctx, now, nil) {
 		return nil, Destroys, nil
 	}
 	return &back, map[remedy.Standing]Obstacle{remedy.Altered: Changed}[standing], nil
 }
 
 // owners returns why a reference that steps put back must not be: its owner is gone, so that the garbage collector would delete the object.
-func (w *Writer) owners(ctx context.Context, namespace string, steps []remedy.Step) (Obstacle, error) {
+func (w *Writer) owners(ctx context.Context, now *unstructured.Unstructured, steps []remedy.Step) (Obstacle, error) {
 	for _, step := range steps {
 		if step.Op == "test" || !strings.HasPrefix(step.Path, "/metadata/ownerReferences") {
 			continue
@@ -251,11 +252,18 @@ func (w *Writer) owners(ctx context.Context, namespace string, steps []remedy.St
 		if !several {
 			values = []any{step.Value}
 		}
+		if path, is := strings.CutSuffix(step.Path, "/uid"); is {
+			entry, _ := remedy.At(now.Object, path)
+			fields, _ := entry.(map[string]any)
+			fields = maps.Clone(fields)
+			fields["uid"] = step.Value
+			values = []any{fields}
+		}
 		for _, value := range values {
 			if _, reference := value.(map[string]any); !reference {
 				continue // a flag of one that is there
 			}
-			if obstacle, err := w.owner(ctx, namespace, value, map[types.UID]Obstacle{}); obstacle != "" {
+			if obstacle, err := w.owner(ctx, now.GetNamespace(), value, map[types.UID]Obstacle{}); obstacle != "" {
 				return obstacle, err
 			}
 		}
@@ -358,8 +366,9 @@ func (w *Writer) owned(ctx context.Context, o *unstructured.Unstructured, met ma
 }
 
 // destroys reports whether steps put a policy back by which data is destroyed at once, or soon: that of a volume whose claim does not use
-// it any more, or goes (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume), or that of the content of a VolumeSnapshot.
-func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unstructured.Unstructured) bool {
+// it any more, or goes (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume), or that of the content of a VolumeSnapshot. So it is if
+// another claim than before uses it.
+func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, before, volume *unstructured.Unstructured) bool {
 	ref, user := "", schema.GroupVersionResource{}
 	for _, s := range steps {
 		switch {
@@ -378,6 +387,9 @@ func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unst
 		return false
 	}
 	field := func(path ...string) string { return evidence.Nested(volume, path...) }
+	if slices.ContainsFunc([]string{"namespace", "name"}, func(part string) bool { return evidence.Nested(before, "spec", ref, part) != field("spec", ref, part) }) {
+		return true
+	}
 	namespace, err := w.Read(ctx, evidence.Identity(evidence.Namespaces, "", field("spec", ref, "namespace")))
 	if err != nil || namespace.GetDeletionTimestamp() != nil {
 		return true

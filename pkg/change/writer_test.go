@@ -406,7 +406,7 @@ func TestUndo(t *testing.T) {
 		return edit(func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, n, "spec", "replicas") })
 	}
 	ignored := remedy.PatchOf(a, remedy.Test("/webhooks/1/name", "w"), remedy.Replace("/webhooks/1/failurePolicy", "Ignore"))
-	const replicated, policy = `{"f:spec":{"f:replicas":{}}}`, `{"f:webhooks":{"k:{\"name\":\"w\"}":{"f:failurePolicy":{}}}}`
+	const replicated, policy = `{"f:spec":{"f:replicas":{}}}`, `{"f:webhooks":{"k:{\"name\":\"w\"}":{"f:failurePolicy":{}},"k:{\"name\":\"z\"}":{"f:failurePolicy":{}}}}`
 	managed := func(fields string, by ...string) func(*testapi.Server) {
 		return edit(func(o *unstructured.Unstructured) {
 			entries := []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:suspend":{}}}`)}}}

@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
@@ -130,7 +131,7 @@ func (g *globals) contextName() string {
 
 // cluster is what a deletion uses of the connection.
 func (s *session) cluster() change.Cluster {
-	return change.Live(s.reader, s.writable, change.FieldManager)
+	return change.Live(s.reader, s.writable, remedy.FieldManager)
 }
 
 func kubeconfigError(err error) error {

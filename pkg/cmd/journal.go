@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -76,7 +77,7 @@ func (j *journaling) reach(ctx context.Context, dryRun bool) error {
 	if err != nil {
 		return kubeconfigError(err)
 	}
-	if j.sender, err = cluster.NewSender(config, j.g.stats, change.FieldManager, dryRun); err != nil {
+	if j.sender, err = cluster.NewSender(config, j.g.stats, remedy.FieldManager, dryRun); err != nil {
 		return err
 	}
 	j.g.locate(ctx, config, func(ctx context.Context, id graph.Identity) (types.UID, error) {

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
@@ -199,7 +200,7 @@ func (o *reviveOptions) run(ctx context.Context) error {
 	if err != nil {
 		return kubeconfigError(err)
 	}
-	if o.trial, err = cluster.NewSender(config, o.stats, change.FieldManager, true); err != nil {
+	if o.trial, err = cluster.NewSender(config, o.stats, remedy.FieldManager, true); err != nil {
 		return err
 	}
 	r, err := o.plan(ctx)

@@ -166,8 +166,14 @@ func ScaleOf(id graph.Identity, r Replicas) Op {
 	return Op{Verb: Scale, Object: id, Replicas: &r}
 }
 
+// FieldManager is recorded by the API server as who has written what this program writes.
+const FieldManager = "kubectl-gc"
+
 // ReclaimPolicy is where a volume has its reclaim policy.
 const ReclaimPolicy = "/spec/persistentVolumeReclaimPolicy"
+
+// ClaimRef is where a volume has its claim.
+const ClaimRef = "/spec/claimRef"
 
 // DeletionPolicy is where the content of a VolumeSnapshot has its policy.
 const DeletionPolicy = "/spec/deletionPolicy"
@@ -282,6 +288,11 @@ func (o *Op) Retains() bool {
 	return slices.ContainsFunc(o.Patch, func(s Step) bool {
 		return s.Op == "replace" && s.Value == "Retain" && (s.Path == ReclaimPolicy || s.Path == DeletionPolicy)
 	})
+}
+
+// Binds reports whether a patch gives a volume to a claim.
+func (o *Op) Binds() bool {
+	return slices.ContainsFunc(o.Patch, func(s Step) bool { return s.Op != "test" && strings.HasPrefix(s.Path, ClaimRef) })
 }
 
 // EndsPods reports whether a change ends pods besides its object, with what they own: those on a node, or those of a workload.

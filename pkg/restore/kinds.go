@@ -194,7 +194,7 @@ func (p *planner) leaves(i *Item) bool {
 // other way a claim of others might be faster.
 func (p *planner) claim(i *Item) {
 	name := evidence.Nested(i.Manifest, "spec", "volumeName")
-	if name == "" || !wasBound(i.Manifest) {
+	if name == "" || !i.wasBound() {
 		return
 	}
 	p.give(i, name, "")
@@ -216,7 +216,7 @@ func (p *planner) unbound(i *Item) {
 func (p *planner) give(i *Item, name string, claim types.UID) {
 	by := evidence.Identity(evidence.Volumes, "", name)
 	if other := p.named[by]; other != nil {
-		if p.settle(other); other.Do == Make {
+		if p.settle(other); other.Do == Make || other.Do == Await {
 			return
 		}
 		if claim == "" && other.Do == Refuse && other.Reason != NotAsked {
@@ -258,9 +258,9 @@ func (i *Item) Elsewhere(now *unstructured.Unstructured) bool {
 // BoundTo is the claim for which a volume is made, nil for none.
 func (i *Item) BoundTo() *Item { return i.bound }
 
-// wasBound reports whether a claim had a volume. One that was pending has held no data, even if it names a volume.
-func wasBound(claim *unstructured.Unstructured) bool {
-	return evidence.Nested(claim, "spec", "volumeName") != "" && evidence.Nested(claim, "status", "phase") != string(corev1.ClaimPending)
+// wasBound reports whether a claim had a volume. One that was pending has held no data, even if it names a volume, unless that was the claim's already.
+func (i *Item) wasBound() bool {
+	return evidence.Nested(i.Manifest, "spec", "volumeName") != "" && (i.Volume != "" || evidence.Nested(i.Manifest, "status", "phase") != string(corev1.ClaimPending))
 }
 
 // Binding is a claim that is to be bound to a volume. Made: a plan has made it.
@@ -276,7 +276,7 @@ func (plan *Plan) Bindings(ids map[types.UID]types.UID) (all []Binding) {
 		makes := i.Do == Make || i.Do == Await
 		switch of := kindOf(i.Object.Resource); {
 		case i.Late || ids[i.Object.UID] == "" || !makes && i.Then == nil:
-		case of == claim && wasBound(i.Manifest):
+		case of == claim && i.wasBound():
 			b := Binding{i.Object, evidence.Nested(i.Manifest, "spec", "volumeName"), true}
 			b.Claim.UID = ids[i.Object.UID]
 			all = append(all, b)
@@ -297,7 +297,7 @@ func (plan *Plan) Bindings(ids map[types.UID]types.UID) (all []Binding) {
 // Rebind returns what gives a claim, which has that UID by now, the volume again that it had, as that is now, or why nothing does: one that is retained, and is
 // free, or the claim's by name or by the UID that it had. Another volume of the name may be another disk. An empty UID is of a claim that is not there yet.
 func (i *Item) Rebind(id graph.Identity, now *unstructured.Unstructured, claim types.UID) (then *remedy.Op, why Reason) {
-	const ref = "/spec/claimRef"
+	const ref = remedy.ClaimRef
 	if now == nil || now.GetUID() != id.UID || now.GetDeletionTimestamp() != nil || evidence.Nested(now, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
 		return nil, DataGone
 	}

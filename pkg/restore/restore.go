@@ -153,14 +153,15 @@ type planner struct {
 	Cluster
 	items map[types.UID]*Item
 	named map[graph.Identity]*Item // without UIDs
-	// claims are those that were bound, and kinds are definitions.
+	// wanted are those that were asked for, and no others; claims are those that were bound, and kinds are definitions.
+	wanted func(graph.Identity) bool
 	claims []*Item
 	kinds  map[schema.GroupKind]*Item
 }
 
 // Of decides what is done about objects. wanted says which of them were asked for, nil is for all.
 func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
-	p := &planner{Cluster: c, items: map[types.UID]*Item{}, named: map[graph.Identity]*Item{}, kinds: map[schema.GroupKind]*Item{}}
+	p := &planner{Cluster: c, wanted: wanted, items: map[types.UID]*Item{}, named: map[graph.Identity]*Item{}, kinds: map[schema.GroupKind]*Item{}}
 	plan := &Plan{}
 	for _, s := range saved {
 		if p.items[s.Object.UID] != nil {
@@ -173,13 +174,13 @@ func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
 		plan.Items, p.items[s.Object.UID], p.named[s.Object.Unidentified()] = append(plan.Items, i), i, i
 		switch r := s.Object.Resource; {
 		case s.Manifest == nil:
-		case kindOf(r) == claim && wasBound(s.Manifest):
+		case kindOf(r) == claim && i.wasBound():
 			p.claims = append(p.claims, i)
 		case r.IsCRD():
 			p.kinds[schema.GroupKind{Group: evidence.Nested(s.Manifest, "spec", "group"), Kind: evidence.Nested(s.Manifest, "spec", "names", "kind")}] = i
 		}
 	}
-	p.leaveOut(plan.Items, wanted)
+	p.leaveOut(plan.Items)
 	for _, i := range plan.Items {
 		p.settle(i)
 	}
@@ -197,9 +198,9 @@ func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
 }
 
 // leaveOut leaves out what was not asked for: what is there of it counts, and nothing is made. The claims of a StatefulSet that was are asked for, too.
-func (p *planner) leaveOut(items []*Item, wanted func(graph.Identity) bool) {
+func (p *planner) leaveOut(items []*Item) {
 	for _, i := range items {
-		asked := wanted == nil || wanted(i.Object) || slices.ContainsFunc(items, func(set *Item) bool { return wanted(set.Object) && isClaimOf(i.Object, set) })
+		asked := p.wanted == nil || p.wanted(i.Object) || slices.ContainsFunc(items, func(set *Item) bool { return p.wanted(set.Object) && isClaimOf(i.Object, set) })
 		if asked {
 			continue
 		}
@@ -262,6 +263,8 @@ func (p *planner) settle(i *Item) {
 		i.refuse(NotDeleted, graph.Identity{}, nil)
 	case i.Manifest == nil:
 		i.refuse(NotKept, graph.Identity{}, nil)
+	case now == nil && i.Made != "" && (p.wanted == nil || !p.wanted(i.Object)):
+		i.refuse(Deleted, graph.Identity{}, nil)
 	case now == nil:
 		p.absent(i)
 	default:
@@ -328,10 +331,12 @@ func (p *planner) replaced(i *Item) {
 		i.Do, i.Reason, i.By = Nothing, "", graph.Identity{}
 	case i.Partial && !isToken(i.Manifest):
 		i.refuse(Unkept, graph.Identity{}, nil)
-	case Same(i, i.Now):
-		p.stays(i)
-	default:
+	case !Same(i, i.Now):
 		i.refuse(Replaced, graph.Identity{}, nil)
+	case slices.ContainsFunc(i.Now.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == remedy.FieldManager }):
+		p.stays(i) // the answer was lost
+	default: // others have made it, with the owners that they wanted
+		i.Do, i.Reason = Nothing, ""
 	}
 }
 

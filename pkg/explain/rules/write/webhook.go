@@ -135,7 +135,8 @@ func DeadWebhook(f *rules.Facts, n graph.Node, h *admission.Webhook, s *admissio
 		c.Evidence, c.Ways = shows(first, h, s), deadWays(f, h, s, message)
 	})
 	if !slices.ContainsFunc(f.Together[c], func(have *admission.Webhook) bool { return have.Name == h.Name }) {
-		f.Together[c] = append(f.Together[c], h)
+		f.Together[c] = append(f.Together[c], h) // the API server calls them at once, and names any
+		slices.SortFunc(f.Together[c], func(a, b *admission.Webhook) int { return a.Index - b.Index })
 		takeIn(f, c, h, s, message)
 	}
 	bypass(f, c, n, f.Together[c]...)
@@ -232,7 +233,7 @@ func passOver(f *rules.Facts, c *finding.Cause, hooks ...*admission.Webhook) fin
 		what, in = Webhooks, WhileTheyAre
 	}
 	var steps []remedy.Step
-	for _, h := range slices.SortedFunc(slices.Values(hooks), func(a, b *admission.Webhook) int { return a.Index - b.Index }) {
+	for _, h := range hooks {
 		at, test := entry(h)
 		steps = append(steps, append(test, remedy.Replace(at+"/failurePolicy", "Ignore"))...)
 	}
