@@ -168,8 +168,6 @@ var chartList = []chart{
 	{name: "held-beside", about: "an object of which the operator removes the finalizer, and one with a person's", layout: layout{objects: []objects{{in: "$A"}, {in: "$B", finalizer: "example.com/hold"}}}, objects: true, partly: true, want: []string{"STUCK", "--prepare"}},
 	{name: "owned-held", about: "an object of which the operator removes the finalizer owns one with a person's", layout: layout{objects: []objects{{in: "$S"}}, before: []string{"own toys.$GROUP/one toys.$GROUP/held"}}, objects: true, partly: true,
 		more: "{apiVersion: $GROUP/v1, kind: Toy, metadata: {name: held, namespace: $S, finalizers: [example.com/hold]}}\n", want: []string{"STUCK"}},
-	{name: "owned-denied", about: "an object of which the operator removes the finalizer owns one that the operator may not change", layout: layout{objects: []objects{{in: "$S"}}, before: []string{"kubectl -n $S create configmap made",
-		`kubectl -n $S patch configmap made --type=merge -p {"metadata":{"finalizers":["$GROUP/made"]}}`, "own toys.$GROUP/one configmap/made"}}, objects: true, partly: true, want: []string{"STUCK"}},
 	{name: "all-kept", about: "the definition and an object are kept by their annotations, and a user has made others", types: "kept",
 		more: "{apiVersion: $GROUP/v1, kind: Toy, metadata: {name: own, namespace: $A, annotations: {helm.sh/resource-policy: keep}}}\n", want: []string{"HANGS LATER", "keeps         toy/own -n $A"}},
 	{name: "another-serves", about: "another operator, which is not of the chart, serves the objects, too", layout: layout{operators: []operator{{args: asImage}, {name: "other", in: "$B", elsewhere: true, args: asImage}}}, types: "crds", objects: true, guarded: true, want: []string{"MIGHT STICK   toy/one, toy/two -n $A"}},

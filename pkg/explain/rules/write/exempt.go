@@ -43,7 +43,7 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, hooks .
 	}
 	exemption(f, c, n, exempted{keyOf(h), what, len(hooks), denied}, func(condition any) remedy.Op {
 		var steps []remedy.Step
-		for _, h := range hooks {
+		for _, h := range inOrder(hooks) {
 			at, test := entry(h)
 			steps = append(steps, append(test, adding(h.Whole, at+"/namespaceSelector/matchExpressions/-", condition))...)
 		}

@@ -135,8 +135,7 @@ func DeadWebhook(f *rules.Facts, n graph.Node, h *admission.Webhook, s *admissio
 		c.Evidence, c.Ways = shows(first, h, s), deadWays(f, h, s, message)
 	})
 	if !slices.ContainsFunc(f.Together[c], func(have *admission.Webhook) bool { return have.Name == h.Name }) {
-		f.Together[c] = append(f.Together[c], h) // the API server calls them at once, and names any
-		slices.SortFunc(f.Together[c], func(a, b *admission.Webhook) int { return a.Index - b.Index })
+		f.Together[c] = append(f.Together[c], h)
 		takeIn(f, c, h, s, message)
 	}
 	bypass(f, c, n, f.Together[c]...)
@@ -149,7 +148,7 @@ func takeIn(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission
 	switch {
 	case len(hooks) > 1:
 		var names []string
-		for _, h := range hooks {
+		for _, h := range inOrder(hooks) {
 			names = append(names, h.Name)
 		}
 		c.Summary = say.Of(AllUnreachable, strings.Join(names, ", "), unreachable(s, message))
@@ -233,7 +232,7 @@ func passOver(f *rules.Facts, c *finding.Cause, hooks ...*admission.Webhook) fin
 		what, in = Webhooks, WhileTheyAre
 	}
 	var steps []remedy.Step
-	for _, h := range hooks {
+	for _, h := range inOrder(hooks) {
 		at, test := entry(h)
 		steps = append(steps, append(test, remedy.Replace(at+"/failurePolicy", "Ignore"))...)
 	}
@@ -302,6 +301,11 @@ func ForPods(f *rules.Facts, l *controllers.Workload) []*finding.Cause {
 
 // keyOf tells a webhook from all others.
 func keyOf(h *admission.Webhook) string { return string(h.Config.UID) + " " + h.Name }
+
+// inOrder are webhooks of one configuration as it has them: the API server calls them at once, and names any first.
+func inOrder(hooks []*admission.Webhook) []*admission.Webhook {
+	return slices.SortedFunc(slices.Values(hooks), func(a, b *admission.Webhook) int { return a.Index - b.Index })
+}
 
 // entry is where a webhook stands in its configuration, with the step that makes certain that it is there.
 func entry(h *admission.Webhook) (at string, test []remedy.Step) {
