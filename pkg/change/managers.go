@@ -15,25 +15,22 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// rewritten reports whether others have written a value since that steps take back, though it is what the change made: the API server knows them
+// rewritten reports whether others have written the value since that a step takes back, though it is what the change made: the API server knows them
 // as managers of the field. A scaling of others leaves none, as the API server loses who writes by the subresource. A list as a whole is of whoever
 // has written to it last.
-func rewritten(op *remedy.Op, steps []remedy.Step, now *unstructured.Unstructured) bool {
+func rewritten(op *remedy.Op, step remedy.Step, now *unstructured.Unstructured) bool {
 	managers := now.GetManagedFields()
-	lost := op.Verb == remedy.Scale && graph.BuiltinGroup(op.Object.Resource.Group) && len(managers) > 0
-	return slices.ContainsFunc(steps, func(s remedy.Step) bool {
-		if value, _ := remedy.At(now.Object, s.Path); s.Op == "test" || !isScalar(value) {
-			return false
+	if value, _ := remedy.At(now.Object, step.Path); step.Op == "test" || !isScalar(value) {
+		return false
+	}
+	ours, theirs := false, false
+	for _, e := range managers {
+		var set fieldpath.Set
+		if e.FieldsV1 != nil && set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) == nil && manages(&set, now.Object, step.Path) {
+			ours, theirs = ours || e.Manager == remedy.FieldManager, theirs || e.Manager != remedy.FieldManager
 		}
-		ours, theirs := false, false
-		for _, e := range managers {
-			var set fieldpath.Set
-			if e.FieldsV1 != nil && set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) == nil && manages(&set, now.Object, s.Path) {
-				ours, theirs = ours || e.Manager == remedy.FieldManager, theirs || e.Manager != remedy.FieldManager
-			}
-		}
-		return theirs || lost && !ours
-	})
+	}
+	return theirs || !ours && op.Verb == remedy.Scale && graph.BuiltinGroup(op.Object.Resource.Group) && len(managers) > 0
 }
 
 // manages reports whether the fields of a manager hold the one at a JSON pointer into an object. An entry of a list has the values of its key.

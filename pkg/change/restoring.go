@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,8 +34,8 @@ const (
 	// mostPasses is how often it is tried to make what a webhook, a quota or a definition does not let be made yet, and betweenPasses what lies between.
 	mostPasses    = 20
 	betweenPasses = 3 * time.Second
-	// restoringAtOnce is the number of objects that are made at once, and ownersTrusted that for which their owners are read once.
-	restoringAtOnce, ownersTrusted = 8, 64
+	// restoringAtOnce is the number of objects that are made at once, right after their owners were read.
+	restoringAtOnce = 8
 )
 
 // Restoration finds out how what a run has deleted is made again.
@@ -114,7 +113,7 @@ type restoring struct {
 	ids map[types.UID]types.UID
 	// bound are claims of whose volumes there is nothing to do any more.
 	bound map[*restore.Item]bool
-	// over are items of which there is nothing to do any more, and failed those that were not made.
+	// over are items of which there is nothing to do any more, and failed those that were not made: true for one that is tried again by itself.
 	over, failed map[*restore.Item]bool
 	// differs: something is there, and not as it was.
 	differs atomic.Bool
@@ -145,10 +144,9 @@ func (r *restoring) pass(ctx context.Context, last bool) (again bool) {
 	var retry atomic.Bool
 	for _, wave := range r.waves() {
 		r.await(ctx, wave)
-		for items := range slices.Chunk(slices.DeleteFunc(slices.Clone(wave), func(i *restore.Item) bool { return r.over[i] }), ownersTrusted) {
+		for items := range slices.Chunk(slices.DeleteFunc(slices.Clone(wave), func(i *restore.Item) bool { return r.over[i] }), restoringAtOnce) {
 			contents, refused := r.contents(ctx, items)
 			var group errgroup.Group
-			group.SetLimit(restoringAtOnce)
 			for n, i := range items {
 				group.Go(func() error {
 					if r.one(ctx, i, contents[n], refused[n], last) {
@@ -170,17 +168,20 @@ func (r *restoring) pass(ctx context.Context, last bool) (again bool) {
 
 // contents are what is to be made of items, and why an owner speaks against it.
 func (r *restoring) contents(ctx context.Context, items []*restore.Item) (contents []*unstructured.Unstructured, refused []error) {
-	met, are := map[types.UID]error{}, sets.New(slices.Collect(maps.Values(r.ids))...)
+	met := map[types.UID]error{}
 	for _, i := range items {
 		content, no := i.Content(r.ids), error(nil)
 		if to := i.BoundTo(); to != nil {
-			if no = r.elsewhere(ctx, to); errors.Is(no, errElsewhere) { // its data is not given to that
-				content, no = i.Content(nil), nil
+			switch err := r.elsewhere(ctx, to); {
+			case errors.Is(err, errElsewhere): // its data is not given to that
+				content = i.Content(nil)
+			case err != nil:
+				no = unread{err}
 			}
 		}
 		for _, ref := range content.GetOwnerReferences() {
-			if i.Do == restore.Link && !are.Has(ref.UID) {
-				continue // it is not linked to that
+			if i.Do == restore.Link {
+				break // see link
 			}
 			if _, known := met[ref.UID]; !known {
 				met[ref.UID] = r.ownedBy(ctx, i.Object.Namespace, ref)
@@ -192,16 +193,23 @@ func (r *restoring) contents(ctx context.Context, items []*restore.Item) (conten
 	return contents, refused
 }
 
+// unread is why it is not known whether something is to be made, as yet.
+type unread struct{ error }
+
 // ownedBy returns why nothing is to be made with the owner: it is gone, or goes.
 func (r *restoring) ownedBy(ctx context.Context, namespace string, ref metav1.OwnerReference) error {
 	entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&ref)
 	if err != nil {
 		return err
 	}
-	if obstacle, err := r.owner(ctx, namespace, entry, map[types.UID]Obstacle{}); obstacle != "" {
-		return errors.Join(fmt.Errorf("%s/%s: %s", ref.Kind, ref.Name, Words(obstacle)), err)
+	obstacle, err := r.owner(ctx, namespace, entry, map[types.UID]Obstacle{})
+	if obstacle == "" {
+		return nil
 	}
-	return nil
+	if err = errors.Join(fmt.Errorf("%s/%s: %s", ref.Kind, ref.Name, Words(obstacle)), err); obstacle == Unread {
+		return unread{err}
+	}
+	return err
 }
 
 // waves are the items to be written to, in their order.
@@ -273,18 +281,19 @@ func (r *restoring) retries(is func(*restore.Item) bool) bool {
 }
 
 // pending reports whether something is to be tried again, which others might need.
-func (r *restoring) pending() bool { return r.retries(func(*restore.Item) bool { return true }) }
+func (r *restoring) pending() bool { return r.retries(func(i *restore.Item) bool { return r.failed[i] }) }
 
 // comes reports whether it is tried again to make what had a UID.
 func (r *restoring) comes(uid types.UID) bool {
 	return r.retries(func(i *restore.Item) bool { return i.Object.UID == uid && i.Do != restore.Link })
 }
 
-// fail keeps that an object is not there, and tells why if nothing more is tried.
-func (r *restoring) fail(i *restore.Item, made *Record, again bool) bool {
+// fail keeps that an object is not there, and tells why if nothing more is tried: it is, by itself, or because of others.
+func (r *restoring) fail(i *restore.Item, made *Record, itself, others bool) (again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.failed[i] = true; !again {
+	again = itself || others
+	if r.failed[i] = itself; !again {
 		r.over[i] = true
 		r.tell(*made)
 	}
@@ -298,7 +307,7 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 		return false
 	}
 	if to := i.BoundTo(); to != nil && !last && r.comes(to.Object.UID) {
-		return r.fail(i, nil, true)
+		return r.fail(i, nil, false, true)
 	}
 	c := &Change{Op: remedy.Op{Verb: remedy.Restore, Object: i.Object, Manifest: content.Object}, Why: recreating(r.dir), Risk: explain.Safe}
 	for _, claim := range i.Requires {
@@ -309,7 +318,7 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 	var before *unstructured.Unstructured
 	if i.Do == restore.Link {
 		if !last && i.OwnedBy(r.comes) {
-			return r.fail(i, nil, true)
+			return r.fail(i, nil, false, true)
 		}
 		op, now, err := r.link(ctx, i)
 		if op == nil && err == nil {
@@ -321,7 +330,7 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 		}
 	}
 	if refused != nil {
-		return r.fail(i, &Record{Time: r.Now(), Change: *c, Status: Skipped, Err: refused}, !last && (answer.Open(refused) || r.pending()))
+		return r.fail(i, &Record{Time: r.Now(), Change: *c, Status: Skipped, Err: refused}, !last && errors.As(refused, &unread{}), !last && r.pending())
 	}
 	made := r.Make(ctx, c, before)
 	if made.Status == Done {
@@ -333,11 +342,11 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 		return false
 	}
 	if now, err := r.look(ctx, i.Object); c.Op.Creates() && err == nil && now != nil && now.GetDeletionTimestamp() == nil && restore.Same(i, now) {
-		made.Status, made.Err = Done, nil // the answer was lost, or its controller was faster
+		made.Status, made.Err = Done, made.end(Done, now.GetUID()) // the answer was lost, or its controller was faster
 		r.have(i, now.GetUID(), &made)
 		return false
 	}
-	return r.fail(i, &made, passing(&made) && !last && ctx.Err() == nil)
+	return r.fail(i, &made, passing(&made) && !last && ctx.Err() == nil, false)
 }
 
 // errDiffers says that what was made is not what was kept.
@@ -387,7 +396,7 @@ func (r *restoring) bind(ctx context.Context, i *restore.Item, last bool) (again
 	}
 	again = passing(&made) && !errors.Is(made.Err, errElsewhere) && !last && ctx.Err() == nil
 	r.bound[i] = !again
-	return r.fail(i, &made, again)
+	return r.fail(i, &made, again, false)
 }
 
 // errElsewhere says why a claim is not given its volume.
@@ -402,16 +411,28 @@ func (r *restoring) elsewhere(ctx context.Context, i *restore.Item) error {
 	return err
 }
 
-// link is what gives an object its references again, nil for nothing to do, with the object as it is.
+// link is what gives an object its references again, nil for nothing to do, with the object as it is. The owners are there: of one that is not it would be
+// collected.
 func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *unstructured.Unstructured, error) {
 	now, err := r.look(ctx, i.Object)
+	if err != nil {
+		return nil, nil, unread{err}
+	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case now == nil || now.GetUID() != r.ids[i.Object.UID] || now.GetDeletionTimestamp() != nil:
+	if now == nil || now.GetUID() != r.ids[i.Object.UID] || now.GetDeletionTimestamp() != nil {
+		r.mu.Unlock()
 		return nil, nil, remedy.ErrChanged
 	}
-	return i.Relink(r.ids, now), now, nil
+	op, refs, are := i.Relink(r.ids, now), i.Content(r.ids).GetOwnerReferences(), sets.New[types.UID]()
+	i.OwnedBy(func(was types.UID) bool {
+		are.Insert(r.ids[was])
+		return false
+	})
+	r.mu.Unlock()
+	for _, ref := range refs {
+		if op != nil && are.Has(ref.UID) {
+			err = errors.Join(err, r.ownedBy(ctx, i.Object.Namespace, ref))
+		}
+	}
+	return op, now, err
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -129,6 +130,28 @@ func TestUndoOfVolumes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What was never made has not been deleted again: no answer to its creation names it.
+func TestRestoreNeverMade(t *testing.T) {
+	a := thing("configmaps", "a")
+	s, w, recorded := restoring(t, map[graph.Identity]string{a: `{"data":{"a":"b"}}`})
+	s.Before = func(*remedy.Op) error { return busy }
+	ctx, stop := context.WithCancel(t.Context())
+	w = writing(t, s)
+	w.Wait = func(context.Context, time.Duration) { stop() }
+	w.Restore(ctx, "dir", w.Restoration(ctx, recorded.Lost(), nil), func(change.Record) {})
+	later, err := change.ReadJournal(w.Journal.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later.Started = recorded.Started.Add(time.Minute)
+	lost := recorded.Lost()
+	recorded.Since(lost, []*change.Recorded{later})
+	s.Before = nil
+	if plan := w.Restoration(t.Context(), lost, nil); len(later.Changes) == 0 || plan.Writes() != 1 {
+		t.Errorf("%d changes, %d writes: %v", len(later.Changes), plan.Writes(), plan.Items[0].Reason)
 	}
 }
 

@@ -213,14 +213,18 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 		return nil, Final, err
 	}
 	steps, standing := remedy.Reverse(fields, before.Object, now.Object)
+	if rest := slices.DeleteFunc(slices.Clone(steps), func(s remedy.Step) bool { return now.GetUID() == op.Object.UID && rewritten(op, s, now) }); len(rest) < len(steps) {
+		steps, standing = rest, remedy.Altered
+	}
+	writes := slices.ContainsFunc(steps, func(s remedy.Step) bool { return s.Op != "test" })
 	switch {
-	case now.GetUID() != op.Object.UID && len(steps) > 0:
+	case now.GetUID() != op.Object.UID && writes:
 		return nil, Replaced, nil
 	case now.GetUID() != op.Object.UID:
 		return nil, Gone, nil
 	case standing == remedy.AsBefore:
 		return nil, Undone, nil
-	case len(steps) == 0, rewritten(op, steps, now):
+	case !writes:
 		return nil, Changed, nil
 	}
 	if now.GetDeletionTimestamp() != nil && slices.ContainsFunc(steps, func(s remedy.Step) bool { return s.Op == "add" && strings.HasPrefix(s.Path, "/metadata/finalizers") }) {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -59,6 +60,8 @@ type Record struct {
 	// Back is what took the change back, or should have.
 	Back *remedy.Op
 	Err  error
+	// end keeps in the journal what became of it, with the UID of what was made.
+	end func(Status, types.UID) error
 }
 
 // errReverted says why a change that was accepted is not there.
@@ -66,7 +69,7 @@ var errReverted = errors.New("the API server accepted it, but the object is as i
 
 // Make makes a change of an object that is as before shows it, which is nil for what is made. The object is read back: Done is what is there then.
 func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstructured) Record {
-	r := Record{Time: w.Now(), Change: *c, Before: before}
+	r := Record{Time: w.Now(), Change: *c, Before: before, end: func(Status, types.UID) error { return nil }}
 	end := func(status Status, err error) Record {
 		r.Status, r.Err = status, err
 		return r
@@ -89,12 +92,22 @@ func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstr
 	if err != nil {
 		return end(Skipped, &JournalError{err})
 	}
+	r.end = func(s Status, made types.UID) error {
+		if err := finish(s, made); err != nil {
+			return &JournalError{err}
+		}
+		return nil
+	}
 	err = w.send(ctx, &op)
 	if r.Status, r.Err = StatusOf(err), err; r.Status == Done {
 		r.Status, r.After, r.Err = w.readBack(ctx, &r.Change.Op, fields, before)
 	}
-	if err := finish(r.Status, r.Change.Op.Object.UID); err != nil {
-		r.Err = errors.Join(r.Err, &JournalError{err})
+	made := r.Change.Op.Object.UID
+	if made == c.Op.Object.UID { // that is what it had, and not what was made
+		made = ""
+	}
+	if err := r.end(r.Status, made); err != nil {
+		r.Err = errors.Join(r.Err, err)
 	}
 	return r
 }

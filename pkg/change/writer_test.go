@@ -429,6 +429,7 @@ func TestUndo(t *testing.T) {
 		"a workload that others declare so, too":           {[]remedy.Op{scale}, managed(replicated, "kubectl-gc", "argocd"), "Changed"},
 		"a webhook's policy":                               {[]remedy.Op{ignored}, managed(policy, "kubectl-gc"), "replace /webhooks/1/failurePolicy Fail"},
 		"one that others have set to the same":             {[]remedy.Op{ignored}, managed(policy, "kubectl-gc", "kubectl-edit"), "Changed"},
+		"a webhook beside one that others have set so":     {[]remedy.Op{remedy.PatchOf(a, append(ignored.Patch, remedy.Test("/webhooks/2/name", "z"), remedy.Replace("/webhooks/2/failurePolicy", "Ignore"))...)}, managed(strings.Replace(policy, `"w\"`, `"y\"`, 1), "kubectl-edit"), "Changed"},
 		"another webhook that others have set to the same": {[]remedy.Op{ignored}, managed(strings.Replace(policy, `"w\"`, `"x\"`, 1), "kubectl-edit"), "replace /webhooks/1/failurePolicy Fail"},
 
 		"a finalizer":                  {[]remedy.Op{finalizer}, nil, `add /metadata/finalizers/- x/y`},
@@ -451,7 +452,7 @@ func TestUndo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testapi.New()
-			s.Put(a, object(t, `{"metadata":{"finalizers":["x/y","x/z"],"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"},{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"uid-c"}]},"spec":{"replicas":3,"suspend":true},"webhooks":[{"name":"x","failurePolicy":"Ignore"},{"name":"w","failurePolicy":"Fail"}]}`))
+			s.Put(a, object(t, `{"metadata":{"finalizers":["x/y","x/z"],"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"},{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"uid-c"}]},"spec":{"replicas":3,"suspend":true},"webhooks":[{"name":"x","failurePolicy":"Ignore"},{"name":"w","failurePolicy":"Fail"},{"name":"z","failurePolicy":"Fail"}]}`))
 			s.Put(thing("configmaps", "b"), map[string]any{})
 			s.Put(thing("configmaps", "c"), map[string]any{})
 			w := writing(t, s)

@@ -7,6 +7,7 @@ package restore
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -197,11 +198,17 @@ func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
 	return plan
 }
 
+// asked reports whether an object was asked for by name, or a StatefulSet of whose claims it is one.
+func (p *planner) asked(i *Item) bool {
+	return p.wanted != nil && (p.wanted(i.Object) || slices.ContainsFunc(slices.Collect(maps.Values(p.items)), func(set *Item) bool {
+		return p.wanted(set.Object) && isClaimOf(i.Object, set)
+	}))
+}
+
 // leaveOut leaves out what was not asked for: what is there of it counts, and nothing is made. The claims of a StatefulSet that was are asked for, too.
 func (p *planner) leaveOut(items []*Item) {
 	for _, i := range items {
-		asked := p.wanted == nil || p.wanted(i.Object) || slices.ContainsFunc(items, func(set *Item) bool { return p.wanted(set.Object) && isClaimOf(i.Object, set) })
-		if asked {
+		if p.wanted == nil || p.asked(i) {
 			continue
 		}
 		i.settled = true
@@ -263,7 +270,7 @@ func (p *planner) settle(i *Item) {
 		i.refuse(NotDeleted, graph.Identity{}, nil)
 	case i.Manifest == nil:
 		i.refuse(NotKept, graph.Identity{}, nil)
-	case now == nil && i.Made != "" && (p.wanted == nil || !p.wanted(i.Object)):
+	case now == nil && i.Made != "" && !p.asked(i):
 		i.refuse(Deleted, graph.Identity{}, nil)
 	case now == nil:
 		p.absent(i)
