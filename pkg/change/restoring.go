@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -233,7 +232,7 @@ func (r *restoring) await(ctx context.Context, items []*restore.Item) {
 	for end := r.Now().Add(controllersTake); ; r.Wait(ctx, time.Second) {
 		missing := false
 		for _, i := range items {
-			if i.Do != restore.Await || r.over[i] || r.ids[i.By.UID] == "" && r.failed[i] {
+			if _, failed := r.failed[i]; i.Do != restore.Await || r.over[i] || r.ids[i.By.UID] == "" && failed {
 				continue
 			}
 			now, err := r.look(ctx, i.Object)
@@ -342,11 +341,21 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 		return false
 	}
 	if now, err := r.look(ctx, i.Object); c.Op.Creates() && err == nil && now != nil && now.GetDeletionTimestamp() == nil && restore.Same(i, now) {
-		made.Status, made.Err = Done, made.end(Done, now.GetUID()) // the answer was lost, or its controller was faster
+		if ofOthers(now) {
+			r.have(i, now.GetUID(), nil)
+			return false
+		}
+		made.Status, made.Err = Done, made.end(Done, now.GetUID()) // the answer was lost
 		r.have(i, now.GetUID(), &made)
 		return false
 	}
 	return r.fail(i, &made, passing(&made) && !last && ctx.Err() == nil, false)
+}
+
+// ofOthers reports whether the API server knows that this program has not made an object: it is as it is for others, and their references.
+func ofOthers(o *unstructured.Unstructured) bool {
+	managers := o.GetManagedFields()
+	return len(managers) > 0 && !slices.ContainsFunc(managers, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == remedy.FieldManager })
 }
 
 // errDiffers says that what was made is not what was kept.
@@ -418,21 +427,41 @@ func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *uns
 	if err != nil {
 		return nil, nil, unread{err}
 	}
+	linked := map[types.UID]types.UID{} // what its owners were, by what they are
 	r.mu.Lock()
-	if now == nil || now.GetUID() != r.ids[i.Object.UID] || now.GetDeletionTimestamp() != nil {
-		r.mu.Unlock()
-		return nil, nil, remedy.ErrChanged
-	}
-	op, refs, are := i.Relink(r.ids, now), i.Content(r.ids).GetOwnerReferences(), sets.New[types.UID]()
+	is, refs := r.ids[i.Object.UID], i.Content(r.ids).GetOwnerReferences()
 	i.OwnedBy(func(was types.UID) bool {
-		are.Insert(r.ids[was])
+		linked[r.ids[was]] = was
 		return false
 	})
 	r.mu.Unlock()
+	switch {
+	case now == nil || now.GetUID() != is || now.GetDeletionTimestamp() != nil:
+		return nil, nil, remedy.ErrChanged
+	case i.Late && ofOthers(now):
+		return nil, now, nil
+	}
+	all, there := map[types.UID]types.UID{}, map[types.UID]types.UID{}
 	for _, ref := range refs {
-		if op != nil && are.Has(ref.UID) {
-			err = errors.Join(err, r.ownedBy(ctx, i.Object.Namespace, ref))
+		if was, links := linked[ref.UID]; links {
+			all[was] = ref.UID
 		}
 	}
-	return op, now, err
+	op := i.Relink(all, now)
+	if op == nil {
+		return nil, now, nil
+	}
+	for _, ref := range refs {
+		if was, links := linked[ref.UID]; links {
+			if no := r.ownedBy(ctx, i.Object.Namespace, ref); no != nil {
+				err = errors.Join(err, no)
+			} else {
+				there[was] = ref.UID
+			}
+		}
+	}
+	if len(there) == 0 || errors.As(err, &unread{}) {
+		return op, now, err
+	}
+	return i.Relink(there, now), now, nil // to those that are there
 }

@@ -155,6 +155,28 @@ func TestRestoreNeverMade(t *testing.T) {
 	}
 }
 
+// What others have made meanwhile is theirs: it is not linked, and was not made by an undo.
+func TestRestoreBesideOthers(t *testing.T) {
+	a := thing("configmaps", "a")
+	s, w, recorded := restoring(t, map[graph.Identity]string{a: `{"data":{"a":"b"}}`})
+	plan := w.Restoration(t.Context(), recorded.Lost(), nil)
+	s.Before = func(*remedy.Op) error {
+		theirs := a
+		theirs.UID = "theirs"
+		s.Put(theirs, object(t, `{"metadata":{"managedFields":[{"manager":"others"}]},"data":{"a":"b"}}`))
+		return busy
+	}
+	w = writing(t, s)
+	ids, all := w.Restore(t.Context(), "dir", plan, func(r change.Record) { t.Errorf("told: %s", r.Status) })
+	later, err := change.ReadJournal(w.Journal.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !all || ids[a.UID] != "theirs" || later.Changes[0].Status != change.Unanswered {
+		t.Errorf("all %t, %v, %s", all, ids, later.Changes[0].Status)
+	}
+}
+
 // What was sent twice, the first time without an answer, is one change.
 func TestSentTwice(t *testing.T) {
 	a := thing("configmaps", "a")
