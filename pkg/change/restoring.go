@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -178,10 +179,11 @@ func (r *restoring) contents(ctx context.Context, items []*restore.Item) (conten
 				no = unread{err}
 			}
 		}
-		for _, ref := range content.GetOwnerReferences() {
-			if i.Do == restore.Link {
-				break // see link
-			}
+		owners := content.GetOwnerReferences()
+		if i.Do == restore.Link {
+			owners = nil // link reads them
+		}
+		for _, ref := range owners {
 			if _, known := met[ref.UID]; !known {
 				met[ref.UID] = r.ownedBy(ctx, i.Object.Namespace, ref)
 			}
@@ -280,7 +282,9 @@ func (r *restoring) retries(is func(*restore.Item) bool) bool {
 }
 
 // pending reports whether something is to be tried again, which others might need.
-func (r *restoring) pending() bool { return r.retries(func(i *restore.Item) bool { return r.failed[i] }) }
+func (r *restoring) pending() bool {
+	return r.retries(func(i *restore.Item) bool { return r.failed[i] })
+}
 
 // comes reports whether it is tried again to make what had a UID.
 func (r *restoring) comes(uid types.UID) bool {
@@ -316,7 +320,7 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 	}
 	var before *unstructured.Unstructured
 	if i.Do == restore.Link {
-		if !last && i.OwnedBy(r.comes) {
+		if !last && slices.ContainsFunc(i.Owners(), func(ref metav1.OwnerReference) bool { return r.comes(ref.UID) }) {
 			return r.fail(i, nil, false, true)
 		}
 		op, now, err := r.link(ctx, i)
@@ -354,8 +358,7 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 
 // ofOthers reports whether the API server knows that this program has not made an object: it is as it is for others, and their references.
 func ofOthers(o *unstructured.Unstructured) bool {
-	managers := o.GetManagedFields()
-	return len(managers) > 0 && !slices.ContainsFunc(managers, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == remedy.FieldManager })
+	return len(o.GetManagedFields()) > 0 && !remedy.Wrote(o)
 }
 
 // errDiffers says that what was made is not what was kept.
@@ -427,13 +430,14 @@ func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *uns
 	if err != nil {
 		return nil, nil, unread{err}
 	}
-	linked := map[types.UID]types.UID{} // what its owners were, by what they are
+	all := map[types.UID]types.UID{} // what its owners are, by what they were
 	r.mu.Lock()
-	is, refs := r.ids[i.Object.UID], i.Content(r.ids).GetOwnerReferences()
-	i.OwnedBy(func(was types.UID) bool {
-		linked[r.ids[was]] = was
-		return false
-	})
+	is := r.ids[i.Object.UID]
+	for _, ref := range i.Owners() {
+		if uid := r.ids[ref.UID]; uid != "" {
+			all[ref.UID] = uid
+		}
+	}
 	r.mu.Unlock()
 	switch {
 	case now == nil || now.GetUID() != is || now.GetDeletionTimestamp() != nil:
@@ -441,23 +445,18 @@ func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *uns
 	case i.Late && ofOthers(now):
 		return nil, now, nil
 	}
-	all, there := map[types.UID]types.UID{}, map[types.UID]types.UID{}
-	for _, ref := range refs {
-		if was, links := linked[ref.UID]; links {
-			all[was] = ref.UID
-		}
-	}
-	op := i.Relink(all, now)
+	op, there := i.Relink(all, now), maps.Clone(all)
 	if op == nil {
 		return nil, now, nil
 	}
-	for _, ref := range refs {
-		if was, links := linked[ref.UID]; links {
-			if no := r.ownedBy(ctx, i.Object.Namespace, ref); no != nil {
-				err = errors.Join(err, no)
-			} else {
-				there[was] = ref.UID
-			}
+	for _, ref := range i.Owners() {
+		was := ref.UID
+		if ref.UID = all[was]; ref.UID == "" {
+			continue
+		}
+		if no := r.ownedBy(ctx, i.Object.Namespace, ref); no != nil {
+			delete(there, was)
+			err = errors.Join(err, no)
 		}
 	}
 	if len(there) == 0 || errors.As(err, &unread{}) {

@@ -24,8 +24,7 @@ var busy = apierrors.NewGenericServerResponse(http.StatusInternalServerError, "p
 
 // A claim and its volume are one's again, whichever read of the claim is not answered, and whether the answer to the binding comes or not.
 func TestRestoreBinding(t *testing.T) {
-	claim, volume := thing("persistentvolumeclaims", "c"), graph.Identity{Resource: thing("persistentvolumes", "v").Resource, Name: "v", UID: "uid-v"}
-	volume.Resource.Namespaced = false
+	claim, volume := thing("persistentvolumeclaims", "c"), thing("persistentvolumes", "v")
 	const (
 		bound    = `{"spec":{"volumeName":"v"},"status":{"phase":"Bound"}}`
 		retained = `{"spec":{"persistentVolumeReclaimPolicy":"Retain","claimRef":{"namespace":"s","name":"c","uid":"uid-c"}}}`
@@ -91,8 +90,7 @@ func TestLinkToWhatIsGone(t *testing.T) {
 
 // A policy is not put back on a volume that another claim has by now, nor a volume taken from the claim that an undo has given it to.
 func TestUndoOfVolumes(t *testing.T) {
-	volume := graph.Identity{Resource: thing("persistentvolumes", "v").Resource, Name: "v", UID: "uid-v"}
-	volume.Resource.Namespaced = false
+	volume := thing("persistentvolumes", "v")
 	namespaces := thing("namespaces", "s")
 	for name, test := range map[string]struct {
 		op   remedy.Op
@@ -120,10 +118,7 @@ func TestUndoOfVolumes(t *testing.T) {
 			if test.then != nil {
 				test.then(s)
 			}
-			recorded, err := change.ReadJournal(w.Journal.Dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			recorded := journalOf(t, &w)
 			for _, v := range recorded.Undo(t.Context(), &w, nil) {
 				if got := undone(&v); got != test.want {
 					t.Errorf("%s, want %s", got, test.want)
@@ -142,10 +137,7 @@ func TestRestoreNeverMade(t *testing.T) {
 	w = writing(t, s)
 	w.Wait = func(context.Context, time.Duration) { stop() }
 	w.Restore(ctx, "dir", w.Restoration(ctx, recorded.Lost(), nil), func(change.Record) {})
-	later, err := change.ReadJournal(w.Journal.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	later := journalOf(t, &w)
 	later.Started = recorded.Started.Add(time.Minute)
 	lost := recorded.Lost()
 	recorded.Since(lost, []*change.Recorded{later})
@@ -168,10 +160,7 @@ func TestRestoreBesideOthers(t *testing.T) {
 	}
 	w = writing(t, s)
 	ids, all := w.Restore(t.Context(), "dir", plan, func(r change.Record) { t.Errorf("told: %s", r.Status) })
-	later, err := change.ReadJournal(w.Journal.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	later := journalOf(t, &w)
 	if !all || ids[a.UID] != "theirs" || later.Changes[0].Status != change.Unanswered {
 		t.Errorf("all %t, %v, %s", all, ids, later.Changes[0].Status)
 	}
@@ -192,10 +181,7 @@ func TestSentTwice(t *testing.T) {
 			t.Fatalf("%s: %v", made.Status, made.Err)
 		}
 	}
-	recorded, err := change.ReadJournal(w.Journal.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorded := journalOf(t, &w)
 	if n := len(recorded.Undo(t.Context(), &w, nil)); recorded.Standing() != 1 || n != 1 {
 		t.Errorf("%d stand, %d are taken back", recorded.Standing(), n)
 	}

@@ -43,6 +43,16 @@ func thing(resource, name string) graph.Identity {
 	return id
 }
 
+// journalOf reads what a writer has written.
+func journalOf(t *testing.T, w *change.Writer) *change.Recorded {
+	t.Helper()
+	recorded, err := change.ReadJournal(w.Journal.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recorded
+}
+
 // object is one in JSON.
 func object(t *testing.T, text string) map[string]any {
 	t.Helper()
@@ -234,10 +244,7 @@ func restoring(t *testing.T, objects map[graph.Identity]string) (*testapi.Server
 		w.Make(t.Context(), &change.Change{Op: remedy.DeleteOf(id, metav1.DeleteOptions{}).Saved("1")}, s.Object(id))
 		s.Remove(id)
 	}
-	recorded, err := change.ReadJournal(w.Journal.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorded := journalOf(t, &w)
 	return s, w, recorded
 }
 
@@ -464,10 +471,7 @@ func TestUndo(t *testing.T) {
 			if test.then != nil {
 				test.then(s)
 			}
-			recorded, err := change.ReadJournal(w.Journal.Dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			recorded := journalOf(t, &w)
 			var all []string
 			for _, v := range recorded.Undo(t.Context(), &w, recorded.Lost()) {
 				all = append(all, undone(&v))
@@ -518,10 +522,7 @@ func TestUndoAfterTheAnswer(t *testing.T) {
 	s.Put(a, object(t, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"}]}}`))
 	w := writing(t, s)
 	w.Make(t.Context(), &change.Change{Op: remedy.PatchOf(a, remedy.Remove("/metadata/ownerReferences/0"))}, s.Object(a))
-	recorded, err := change.ReadJournal(w.Journal.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorded := journalOf(t, &w)
 	agreed := recorded.Undo(t.Context(), &w, recorded.Lost())
 	s.Remove(b)
 	if made := w.Undo(t.Context(), recorded, &agreed[0]); made.Status != change.Skipped || len(s.Object(a).GetOwnerReferences()) > 0 {
@@ -542,10 +543,7 @@ func TestUndoDeletionPolicy(t *testing.T) {
 		}
 		w := writing(t, s)
 		w.Make(t.Context(), &change.Change{Op: remedy.RetainOf(content, "Delete")}, s.Object(content))
-		recorded, err := change.ReadJournal(w.Journal.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		recorded := journalOf(t, &w)
 		if all := recorded.Undo(t.Context(), &w, recorded.Lost()); len(all) != 1 || all[0].Obstacle != want {
 			t.Errorf("%t: %+v", left, all)
 		}
@@ -577,10 +575,7 @@ func TestUndoScale(t *testing.T) {
 		s.Put(workload, object(t, `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"namespace":"s"},"spec":{"replicas":0,"volumeClaimTemplates":[{"metadata":{"name":"data"}}],"persistentVolumeClaimRetentionPolicy":{"whenScaled":"`+test.retention+`"}}}`))
 		w := writing(t, s)
 		w.Make(t.Context(), &change.Change{Op: remedy.ScaleOf(workload, remedy.Replicas{Wanted: 1})}, s.Object(workload))
-		recorded, err := change.ReadJournal(w.Journal.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		recorded := journalOf(t, &w)
 		all := recorded.Undo(t.Context(), &w, recorded.Lost())
 		if len(all) != 1 || all[0].Obstacle != test.want || (all[0].Op != nil) != (test.want == "") {
 			t.Errorf("%s: %+v", name, all)
@@ -619,10 +614,7 @@ func TestUndoReclaimPolicy(t *testing.T) {
 		}
 		w := writing(t, s)
 		w.Make(t.Context(), &change.Change{Op: remedy.RetainOf(volume, "Delete")}, s.Object(volume))
-		recorded, err := change.ReadJournal(w.Journal.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		recorded := journalOf(t, &w)
 		if all := recorded.Undo(t.Context(), &w, recorded.Lost()); len(all) != 1 || all[0].Obstacle != test.want {
 			t.Errorf("%s: %+v", name, all)
 		}
@@ -737,10 +729,7 @@ func TestUndoOfASecret(t *testing.T) {
 				t.Errorf("%s has the data of the Secret (%v)", file, err)
 			}
 		}
-		recorded, err := change.ReadJournal(w.Journal.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		recorded := journalOf(t, &w)
 		recorded.Keys = c.keys
 		if p := w.Restoration(t.Context(), recorded.Lost(), nil); p.Items[0].Reason != c.want {
 			t.Errorf("%+v: %q", c, p.Items[0].Reason)

@@ -169,6 +169,11 @@ func ScaleOf(id graph.Identity, r Replicas) Op {
 // FieldManager is recorded by the API server as who has written what this program writes.
 const FieldManager = "kubectl-gc"
 
+// Wrote reports whether the API server knows that this program has written an object.
+func Wrote(o metav1.Object) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldManager })
+}
+
 // ReclaimPolicy is where a volume has its reclaim policy.
 const ReclaimPolicy = "/spec/persistentVolumeReclaimPolicy"
 

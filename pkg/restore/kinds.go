@@ -193,11 +193,9 @@ func (p *planner) leaves(i *Item) bool {
 // claim is one that is made again, or was: bound to its volume, with what that holds, or not at all. The volume gets it after it is there, by its UID: of any
 // other way a claim of others might be faster.
 func (p *planner) claim(i *Item) {
-	name := evidence.Nested(i.Manifest, "spec", "volumeName")
-	if name == "" || !i.wasBound() {
-		return
+	if i.wasBound() {
+		p.give(i, evidence.Nested(i.Manifest, "spec", "volumeName"), "")
 	}
-	p.give(i, name, "")
 }
 
 // unbound is a claim that an earlier undo has made: it might have ended before the volume was the claim's.

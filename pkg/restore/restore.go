@@ -7,7 +7,6 @@ package restore
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -200,9 +199,15 @@ func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
 
 // asked reports whether an object was asked for by name, or a StatefulSet of whose claims it is one.
 func (p *planner) asked(i *Item) bool {
-	return p.wanted != nil && (p.wanted(i.Object) || slices.ContainsFunc(slices.Collect(maps.Values(p.items)), func(set *Item) bool {
-		return p.wanted(set.Object) && isClaimOf(i.Object, set)
-	}))
+	if p.wanted == nil || p.wanted(i.Object) {
+		return p.wanted != nil
+	}
+	for _, set := range p.items {
+		if p.wanted(set.Object) && isClaimOf(i.Object, set) {
+			return true
+		}
+	}
+	return false
 }
 
 // leaveOut leaves out what was not asked for: what is there of it counts, and nothing is made. The claims of a StatefulSet that was are asked for, too.
@@ -220,10 +225,8 @@ func (p *planner) leaveOut(items []*Item) {
 	}
 }
 
-// OwnedBy reports whether one of the owners that the object had is such.
-func (i *Item) OwnedBy(is func(types.UID) bool) bool {
-	return slices.ContainsFunc(i.owners, func(ref metav1.OwnerReference) bool { return is(ref.UID) })
-}
+// Owners are the references that the object had.
+func (i *Item) Owners() []metav1.OwnerReference { return i.owners }
 
 // order puts the items in waves.
 func (plan *Plan) order() {
@@ -340,7 +343,7 @@ func (p *planner) replaced(i *Item) {
 		i.refuse(Unkept, graph.Identity{}, nil)
 	case !Same(i, i.Now):
 		i.refuse(Replaced, graph.Identity{}, nil)
-	case slices.ContainsFunc(i.Now.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == remedy.FieldManager }):
+	case remedy.Wrote(i.Now):
 		p.stays(i) // the answer was lost
 	default: // others have made it, with the owners that they wanted
 		i.Do, i.Reason = Nothing, ""

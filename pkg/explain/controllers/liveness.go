@@ -180,7 +180,7 @@ func (f *liveness) leavingState(l *Workload, s State, own []*unstructured.Unstru
 // gone, or was made after the pod that works: the API server refuses the token
 // of an account that was deleted. The account "default" is made anew by itself.
 func (f *liveness) accountState(l *Workload, s State, own []*unstructured.Unstructured) State {
-	at := evidence.Identity(evidence.ServiceAccounts, l.Account().Namespace, l.Account().Name)
+	at := l.Account().ID()
 	switch {
 	case s.Liveness == Dead || l.line.Kubeconfig:
 		return s

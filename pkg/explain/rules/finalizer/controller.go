@@ -295,7 +295,7 @@ func (j *judgement) waitsFor(c *finding.Cause, f *controllers.Failure, name say.
 func (j *judgement) withoutRight(by *controllers.Candidate) *finding.Cause {
 	id, account := j.n.Identity(), by.Account()
 	resource := id.Resource.GroupResource()
-	at := evidence.Identity(evidence.ServiceAccounts, account.Namespace, account.Name)
+	at := account.ID()
 	for _, m := range j.Named(evidence.ServiceAccounts.GroupResource(), at.Namespace, at.Name) {
 		at = m.Identity()
 	}

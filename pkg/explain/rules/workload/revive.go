@@ -76,7 +76,7 @@ func Revive(r *evidence.Reader, l *controllers.Workload, st controllers.State) [
 		}
 		return succeed(r, l, st)
 	case controllers.NoAccount:
-		again := remedy.Op{Verb: remedy.Create, Object: evidence.Identity(evidence.ServiceAccounts, account.Namespace, account.Name)}
+		again := remedy.Op{Verb: remedy.Create, Object: account.ID()}
 		return append([]finding.Way{finding.Does(again, RecreateAccount)}, Restart(l, say.Of(RestartForToken))...)
 	case controllers.NewAccount:
 		return Restart(l, say.Of(RestartForToken))
