@@ -80,7 +80,7 @@ func unfit(lines []string) string {
 		last = lines[len(lines)-1]
 	}
 	switch {
-	case starts("Next (") >= 0 || starts("#") >= 0: // several causes
+	case starts("Next (") >= 0 || starts("#") >= 0 || starts("2  ") >= 0: // several causes
 		return ""
 	case len(lines) > 24:
 		return fmt.Sprintf("%d lines", len(lines))
