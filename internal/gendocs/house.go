@@ -14,7 +14,8 @@ import (
 
 const module = "github.com/kubectl-gc/kubectl-gc/"
 
-// house draws what the packages of a module's directory import of each other, those below one as that one, and of two ways to a package the longer one.
+// house draws what the packages of a module's directory import of each other, those below one as that one, and of two ways to a package the
+// longer one.
 func house(root string) (string, error) {
 	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./pkg/...")
 	list.Dir = root

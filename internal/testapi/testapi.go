@@ -31,8 +31,8 @@ import (
 // Server is the API server. Its methods may be called by several goroutines at once;
 // Before, After and BeforeRead are called without its lock.
 type Server struct {
-	// Before is called before a change is made; after an error, which is the answer, it is not made. After is called when it was made; an error
-	// is the answer instead.
+	// Before is called before a change is made; after an error, which is the answer, it is not made. After is called when it was made; an
+	// error is the answer instead.
 	Before, After func(*remedy.Op) error
 	// BeforeRead is called before an object is read; an error is the answer.
 	BeforeRead func(graph.Identity) error

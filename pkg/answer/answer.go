@@ -85,8 +85,8 @@ func Missing(err error) bool {
 		status.Status().Code == http.StatusBadGateway || ofEtcd(status.Status())
 }
 
-// Open reports whether a write may have been carried out although it has failed: the answer is missing, the server asks to come again, or has failed
-// itself.
+// Open reports whether a write may have been carried out although it has failed: the answer is missing, the server asks to come again, or
+// has failed itself.
 func Open(err error) bool { return Missing(err) || Passing(err) || Failed(err) }
 
 // ofEtcd reports whether an error is one of etcd's own, such as a timeout or a

@@ -44,8 +44,8 @@ type WholeReader interface {
 // fewSingles is how many objects of a type and namespace are read one by one; more come from one list.
 const fewSingles = 20
 
-// Plan writes what a deletion or collection was agreed to, and with a reader the whole objects that it takes away or changes. When it returns, all of that is
-// on the disk. The error says what could not be kept: then nothing must be changed.
+// Plan writes what a deletion or collection was agreed to, and with a reader the whole objects that it takes away or changes. When it
+// returns, all of that is on the disk. The error says what could not be kept: then nothing must be changed.
 func (j *Journal) Plan(ctx context.Context, p *Plan, whole WholeReader) error {
 	if j == nil {
 		return nil
@@ -82,7 +82,8 @@ func (j *Journal) Plan(ctx context.Context, p *Plan, whole WholeReader) error {
 	return errors.Join(j.file.Sync(), syncDir(j.Dir))
 }
 
-// volumesOf are the UIDs of the volumes that claims have which are kept, by those of the claims. Where volumes cannot be read, undo goes by what they say then.
+// volumesOf are the UIDs of the volumes that claims have which are kept, by those of the claims. Where volumes cannot be read, undo goes by
+// what they say then.
 func volumesOf(ctx context.Context, kept map[types.UID]*Kept, objects []graph.Identity, whole WholeReader) map[types.UID]types.UID {
 	volumes := map[types.UID]types.UID{}
 	isClaim := func(id graph.Identity) bool {
@@ -167,7 +168,8 @@ func (j *Journal) backup(ctx context.Context, objects []graph.Identity, whole Wh
 	return kept, j.syncKept()
 }
 
-// backupOf keeps the objects of one place: one by one if they are few, and otherwise from a list, of which what is missing is read by its name.
+// backupOf keeps the objects of one place: one by one if they are few, and otherwise from a list, of which what is missing is read by its
+// name.
 func backupOf(ctx context.Context, at place, wanted map[types.UID]graph.Identity, whole WholeReader, keep func(*unstructured.Unstructured) error) error {
 	if len(wanted) > fewSingles {
 		err := whole.EachObject(ctx, at.resource, at.namespace, func() {}, func(o *unstructured.Unstructured) error {

@@ -83,8 +83,8 @@ func (s *rescued) Patch(ctx context.Context, base graph.Object, p gc.Patch) (gra
 // collecting is a case of the test below.
 type collecting struct {
 	Objects []string
-	// Forbids are what is not allowed, as ACTION NAME. Rescue is the owner whose dependents another user keeps, and When before which write: 0 is
-	// between the look and the first.
+	// Forbids are what is not allowed, as ACTION NAME. Rescue is the owner whose dependents another user keeps, and When before which write: 0
+	// is between the look and the first.
 	Forbids []string
 	Rescue  string
 	When    int

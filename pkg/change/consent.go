@@ -152,8 +152,8 @@ type Ask struct {
 	Put func(context.Context) (string, error)
 }
 
-// Agree finds out whether a plan with the digest may be carried out. It returns whether somebody was asked, so that time has passed. The error is a
-// DigestError, ErrNotConfirmed, or that of a question.
+// Agree finds out whether a plan with the digest may be carried out. It returns whether somebody was asked, so that time has passed. The
+// error is a DigestError, ErrNotConfirmed, or that of a question.
 func (b Beforehand) Agree(ctx context.Context, digest string, asks ...Ask) (asked bool, _ error) {
 	if b.Digest != "" && !answer.Agrees(b.Digest, digest) {
 		return false, &DigestError{b.Digest, digest}

@@ -15,9 +15,9 @@ import (
 // errNotAgreed says why the garbage collector's work is not done to an object.
 var errNotAgreed = errors.New("it is not among the changes that were agreed to")
 
-// CollectOnly does the garbage collector's work as far as that was allowed, by the object and the action. It rests on what the job has read,
-// on watches that have caught up, and on what it reads before it finishes an owner, as every collection does. told is told each write with the answer.
-// The error is that of the context, or says why it could not begin or go on.
+// CollectOnly does the garbage collector's work as far as that was allowed, by the object and the action. It rests on what the job has
+// read, on watches that have caught up, and on what it reads before it finishes an owner, as every collection does. told is told each write
+// with the answer. The error is that of the context, or says why it could not begin or go on.
 func (j *Job) CollectOnly(ctx context.Context, journal *Journal, allowed func(gc.Action, graph.Object) bool, told func(gc.Step)) error {
 	guard := func(action gc.Action, o graph.Object) error {
 		if !allowed(action, o) {

@@ -30,8 +30,8 @@ var (
 	errNotSeen = errors.New("it was not found among what was read")
 )
 
-// free adds what lets an object go that is neither a claim nor a volume: its dependents are orphaned, which stops the deletion of those that are left, and its
-// finalizers are removed, of which nobody acts on any.
+// free adds what lets an object go that is neither a claim nor a volume: its dependents are orphaned, which stops the deletion of those
+// that are left, and its finalizers are removed, of which nobody acts on any.
 func (r *Revival) free(report *explain.Report, g *graph.Graph, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID]) error {
 	n, known := g.Node(id.UID)
 	switch {
@@ -95,8 +95,9 @@ func (g gone) Find(id graph.Identity) (*unstructured.Unstructured, error) {
 	return g.Cluster.Find(id)
 }
 
-// Recreatable returns why what is let go would not be recreated, by the plan for that (claims and volumes have their own), and by what the server says to dry runs.
-// A server that accepts an object but for its name, which it still has, has checked all the rest (pkg/registry/generic/registry/store.go, Create).
+// Recreatable returns why what is let go would not be recreated, by the plan for that (claims and volumes have their own), and by what the
+// server says to dry runs. A server that accepts an object but for its name, which it still has, has checked all the rest
+// (pkg/registry/generic/registry/store.go, Create).
 func (w *Writer) Recreatable(ctx context.Context, r *Revival, try func(context.Context, *remedy.Op) error) error {
 	var saved []restore.Saved
 	var objects []graph.Identity
@@ -207,8 +208,8 @@ func unallocated(o map[string]any) {
 	_ = unstructured.SetNestedSlice(o, ports, "spec", "ports") // it was one
 }
 
-// attended returns why a finalizer is not removed: a controller acts on it, or it is not known that none does, or could begin to. Of a finalizer that nobody
-// removes the explanation offers to remove it.
+// attended returns why a finalizer is not removed: a controller acts on it, or it is not known that none does, or could begin to. Of a
+// finalizer that nobody removes the explanation offers to remove it.
 func attended(report *explain.Report, id graph.Identity, finalizer string) error {
 	nobody := []explain.Kind{finding.FinAbsent, finding.FinDead, finding.FinManual, finding.FinInNamespace}
 	removes := func(r explain.Remedy) bool {
@@ -234,8 +235,8 @@ func attended(report *explain.Report, id graph.Identity, finalizer string) error
 	return why
 }
 
-// since returns who has written an object since it was deleted, but for kube-controller-manager, which removes its own finalizers and counts what is left, and
-// this program; empty for nobody.
+// since returns who has written an object since it was deleted, but for kube-controller-manager, which removes its own finalizers and
+// counts what is left, and this program; empty for nobody.
 func since(o *unstructured.Unstructured) string {
 	for _, m := range o.GetManagedFields() {
 		if created := o.GetCreationTimestamp(); m.Time != nil && !m.Time.Before(o.GetDeletionTimestamp()) && !m.Time.Equal(&created) && m.Manager != "kube-controller-manager" && m.Manager != "kubectl-gc" {

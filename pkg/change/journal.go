@@ -133,7 +133,8 @@ type keptVersion struct {
 	version string
 }
 
-// NewJournal makes a directory below another for a run, readable by its user alone. The error is ErrForeign where others may write to the other.
+// NewJournal makes a directory below another for a run, readable by its user alone. The error is ErrForeign where others may write to the
+// other.
 func NewJournal(base string, header Header) (*Journal, error) {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, err
@@ -181,8 +182,8 @@ func (j *Journal) Close() error {
 // Used reports whether the journal has changes.
 func (j *Journal) Used() bool { return j != nil && j.number > 0 }
 
-// Begin keeps a change that is about to be sent, with its object as it is before, which is nil for none, and the others that it lets go. When it
-// returns, all that is on the disk, but for what is made again: that is found by its name. What it returns keeps the status.
+// Begin keeps a change that is about to be sent, with its object as it is before, which is nil for none, and the others that it lets go.
+// When it returns, all that is on the disk, but for what is made again: that is found by its name. What it returns keeps the status.
 func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*unstructured.Unstructured) (finish func(Status, types.UID) error, _ error) {
 	if j == nil {
 		if c.Temporary {
@@ -210,8 +211,8 @@ func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*u
 	return j.begin(&entry, c.Op.Verb != remedy.Restore)
 }
 
-// step keeps a write of a deletion or collection before it is sent, with the metadata that it changes. Its plan is on the disk already. What it returns
-// keeps the answer.
+// step keeps a write of a deletion or collection before it is sent, with the metadata that it changes. Its plan is on the disk already.
+// What it returns keeps the answer.
 func (j *Journal) step(s *gc.Step) (answered func(error) error, _ error) {
 	op, before := s.Op(), (*graph.Object)(nil)
 	if s.Action != gc.ActionDelete {
@@ -311,8 +312,8 @@ func (j *Journal) takenBack(op *remedy.Op) error {
 	return nil
 }
 
-// recorded is a change as a journal has it: without what takes it back, which is found from the object as it was, and without what was restored, which
-// another journal has, Secrets encrypted.
+// recorded is a change as a journal has it: without what takes it back, which is found from the object as it was, and without what was
+// restored, which another journal has, Secrets encrypted.
 func recorded(op *remedy.Op) *remedy.Op {
 	plain := *op
 	plain.Back = nil

@@ -13,7 +13,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/restore"
 )
 
-// Lost are the objects that a run was to delete or take references from, as they were kept, and no others: empty for a run that kept nothing whole.
+// Lost are the objects that a run was to delete or take references from, as they were kept, and no others: empty for a run that kept
+// nothing whole.
 func (r *Recorded) Lost() []restore.Saved {
 	var all []restore.Saved
 	kept, sent := false, map[types.UID]*Entry{}
@@ -64,7 +65,8 @@ func (r *Recorded) Lost() []restore.Saved {
 	return append(all, r.loosened(all)...)
 }
 
-// again is an object as it was deleted, with the owners and finalizers that it had before others went, which the garbage collector might have removed.
+// again is an object as it was deleted, with the owners and finalizers that it had before others went, which the garbage collector might
+// have removed.
 func (r *Recorded) again(first, last *Kept) (*unstructured.Unstructured, error) {
 	before, err := r.Manifest(first)
 	if err != nil {
@@ -79,7 +81,8 @@ func (r *Recorded) again(first, last *Kept) (*unstructured.Unstructured, error) 
 	return o, nil
 }
 
-// loosened are objects that nobody foresaw to lose references to owners, and that have lost them: those references are all that is known of them.
+// loosened are objects that nobody foresaw to lose references to owners, and that have lost them: those references are all that is known of
+// them.
 func (r *Recorded) loosened(lost []restore.Saved) (all []restore.Saved) {
 	known := sets.New[types.UID]()
 	for i := range lost {
@@ -103,8 +106,8 @@ func staying(id graph.Identity, owners []metav1.OwnerReference) restore.Saved {
 	return restore.Saved{Object: id, Manifest: manifest, Stayed: true}
 }
 
-// Since fills in what later runs of this program have done about lost objects: what undos have made again of them and of their volumes, and which of them have
-// lost references to owners.
+// Since fills in what later runs of this program have done about lost objects: what undos have made again of them and of their volumes, and
+// which of them have lost references to owners.
 func (r *Recorded) Since(lost []restore.Saved, all []*Recorded) {
 	made, loosened := map[types.UID]types.UID{}, sets.New[types.UID]()
 	for _, later := range all {

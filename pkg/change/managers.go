@@ -15,9 +15,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// rewritten reports whether others have written the value since that a step takes back, though it is what the change made: the API server knows them
-// as managers of the field. A scaling of others leaves none, as the API server loses who writes by the subresource. A list as a whole is of whoever
-// has written to it last.
+// rewritten reports whether others have written the value since that a step takes back, though it is what the change made: the API server
+// knows them as managers of the field. A scaling of others leaves none, as the API server loses who writes by the subresource. A list as a
+// whole is of whoever has written to it last.
 func rewritten(op *remedy.Op, step remedy.Step, now *unstructured.Unstructured) bool {
 	managers := now.GetManagedFields()
 	if value, _ := remedy.At(now.Object, step.Path); step.Op == "test" || !isScalar(value) {
@@ -33,7 +33,8 @@ func rewritten(op *remedy.Op, step remedy.Step, now *unstructured.Unstructured) 
 	return theirs || !ours && op.Verb == remedy.Scale && graph.BuiltinGroup(op.Object.Resource.Group) && len(managers) > 0
 }
 
-// manages reports whether the fields of a manager hold the one at a JSON pointer into an object. An entry of a list has the values of its key.
+// manages reports whether the fields of a manager hold the one at a JSON pointer into an object. An entry of a list has the values of its
+// key.
 func manages(fields *fieldpath.Set, object any, pointer string) bool {
 	keys := strings.Split(pointer, "/")[1:]
 	for i, key := range keys {

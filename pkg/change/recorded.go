@@ -34,7 +34,8 @@ type Recorded struct {
 	// Keys decrypt the Secrets that were kept.
 	Keys []age.Identity
 	size int64 // of its whole lines
-	// Changes are those that were sent or about to be, in their order, each with the last that is known of it, and unanswered the numbers of some.
+	// Changes are those that were sent or about to be, in their order, each with the last that is known of it, and unanswered the numbers of
+	// some.
 	Changes    []Entry
 	unanswered []int
 	// Planned are the objects that the plan of a deletion or collection speaks for.
@@ -285,7 +286,8 @@ func (r *Recorded) Manifest(k *Kept) (*unstructured.Unstructured, error) {
 	return object, object.UnmarshalJSON(data) // numbers as the API server has them
 }
 
-// restoredBy reports whether a restoration takes a change back: its object is lost, or one of its name, for which a controller had made another.
+// restoredBy reports whether a restoration takes a change back: its object is lost, or one of its name, for which a controller had made
+// another.
 func restoredBy(lost []restore.Saved) func(*Entry) bool {
 	uids := map[graph.Identity]types.UID{}
 	for i := range lost {
@@ -297,8 +299,8 @@ func restoredBy(lost []restore.Saved) func(*Entry) bool {
 	}
 }
 
-// Completed are the numbers of the changes that a restoration takes back when nothing of it is left, besides what reversals do. What others deleted because of
-// them has no number: as long as some of it is not recreated, all of them stand.
+// Completed are the numbers of the changes that a restoration takes back when nothing of it is left, besides what reversals do. What others
+// deleted because of them has no number: as long as some of it is not recreated, all of them stand.
 func (r *Recorded) Completed(lost []restore.Saved, besides []Reversal) []int {
 	var numbers []int
 	restored := restoredBy(lost)

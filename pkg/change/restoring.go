@@ -31,7 +31,8 @@ import (
 const (
 	// controllersTake is how long a controller has to make a dependent of what was made again.
 	controllersTake = 10 * time.Second
-	// mostPasses is how often it is tried to make what a webhook, a quota or a definition does not let be made yet, and betweenPasses what lies between.
+	// mostPasses is how often it is tried to make what a webhook, a quota or a definition does not let be made yet, and betweenPasses what
+	// lies between.
 	mostPasses    = 20
 	betweenPasses = 3 * time.Second
 	// restoringAtOnce is the number of objects that are made at once, right after their owners were read.
@@ -113,17 +114,20 @@ type restoring struct {
 	ids map[types.UID]types.UID
 	// bound are claims of whose volumes there is nothing to do any more.
 	bound map[*restore.Item]bool
-	// over are items of which there is nothing to do any more, and failed those that were not made: true for one that is tried again by itself.
+	// over are items of which there is nothing to do any more, and failed those that were not made: true for one that is tried again by
+	// itself.
 	over, failed map[*restore.Item]bool
+	// sent are patches of items that no answer came to.
+	sent map[*restore.Item]*Record
 	// differs: something is there, and not as it was.
 	differs atomic.Bool
 }
 
-// Restore makes objects again that were deleted, wave by wave, as a plan has it that was agreed to. Each object is looked at again right before, and
-// one that others have made meanwhile is left as it is. What is sent, and what became of it, is told, by one goroutine at a time. It returns the UIDs that
-// the objects have by now, by those that they had, and whether all was made.
+// Restore makes objects again that were deleted, wave by wave, as a plan has it that was agreed to. Each object is looked at again right
+// before, and one that others have made meanwhile is left as it is. What is sent, and what became of it, is told, by one goroutine at a
+// time. It returns the UIDs that the objects have by now, by those that they had, and whether all was made.
 func (w *Writer) Restore(ctx context.Context, dir string, p *restore.Plan, tell func(Record)) (ids map[types.UID]types.UID, all bool) {
-	r := &restoring{Writer: w, dir: dir, plan: p, tell: tell, ids: map[types.UID]types.UID{}, bound: map[*restore.Item]bool{}, over: map[*restore.Item]bool{}, failed: map[*restore.Item]bool{}}
+	r := &restoring{Writer: w, dir: dir, plan: p, tell: tell, ids: map[types.UID]types.UID{}, bound: map[*restore.Item]bool{}, over: map[*restore.Item]bool{}, failed: map[*restore.Item]bool{}, sent: map[*restore.Item]*Record{}}
 	for _, i := range p.Items {
 		if i.Do == restore.Nothing || i.Do == restore.Bind || i.Do == restore.Link && !i.Late {
 			r.ids[i.Object.UID] = i.Now.GetUID()
@@ -259,11 +263,15 @@ func (r *restoring) controls(i *restore.Item, now *unstructured.Unstructured) bo
 	return ref != nil && ref.UID == uid
 }
 
-// have keeps that an object is there, and tells how it was made, nil for by others.
+// have keeps that an object is there, and tells how it was made, nil for by others, or by what was sent before without an answer.
 func (r *restoring) have(i *restore.Item, uid types.UID, made *Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ids[i.Object.UID], r.over[i] = uid, true
+	if was := r.sent[i]; made == nil && was != nil {
+		made, was.Status, was.Err = was, Done, was.end(Done, "")
+	}
+	delete(r.sent, i)
 	if delete(r.failed, i); made != nil {
 		r.tell(*made)
 	}
@@ -296,6 +304,9 @@ func (r *restoring) fail(i *restore.Item, made *Record, itself, others bool) (ag
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	again = itself || others
+	if made != nil && made.Status == Unanswered && made.end != nil && !made.Change.Op.Creates() {
+		r.sent[i] = made
+	}
 	if r.failed[i] = itself; !again {
 		r.over[i] = true
 		r.tell(*made)
@@ -414,7 +425,8 @@ func (r *restoring) bind(ctx context.Context, i *restore.Item, last bool) (again
 // errElsewhere says why a claim is not given its volume.
 var errElsewhere = errors.New("the claim has another volume by now")
 
-// elsewhere returns errElsewhere for a claim that is there and has another volume, as one that its controller has made, or why that is not known.
+// elsewhere returns errElsewhere for a claim that is there and has another volume, as one that its controller has made, or why that is not
+// known.
 func (r *restoring) elsewhere(ctx context.Context, i *restore.Item) error {
 	now, err := r.look(ctx, i.Object)
 	if err == nil && now != nil && i.Elsewhere(now) {
@@ -423,8 +435,8 @@ func (r *restoring) elsewhere(ctx context.Context, i *restore.Item) error {
 	return err
 }
 
-// link is what gives an object its references again, nil for nothing to do, with the object as it is. The owners are there: of one that is not it would be
-// collected.
+// link is what gives an object its references again, nil for nothing to do, with the object as it is. The owners are there: of one that is
+// not it would be collected.
 func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *unstructured.Unstructured, error) {
 	now, err := r.look(ctx, i.Object)
 	if err != nil {

@@ -56,10 +56,11 @@ func TestRestoreBinding(t *testing.T) {
 				}
 				return read(ctx, id)
 			}
-			_, all := w.Restore(t.Context(), "dir", plan, func(change.Record) {})
+			told := both // as a creation
+			_, all := w.Restore(t.Context(), "dir", plan, func(r change.Record) { told = told || r.Status == change.Done && r.Change.Op.Binds() })
 			uid, _, _ := unstructured.NestedString(s.Object(volume).Object, "spec", "claimRef", "uid")
-			if !all || s.Object(claim) == nil || uid != string(s.Object(claim).GetUID()) {
-				t.Errorf("request %d lost, both deleted: %t: all %t, the volume is of %q", lost, both, all, uid)
+			if !all || !told || s.Object(claim) == nil || uid != string(s.Object(claim).GetUID()) {
+				t.Errorf("request %d lost, both deleted: %t: all %t, told %t, the volume is of %q", lost, both, all, told, uid)
 			}
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// Revival is how objects are kept that are being deleted by mistake. A deletion cannot be taken back: the data of claims and volumes is secured, the objects
-// are let go, and an undo of that recreates them.
+// Revival is how objects are kept that are being deleted by mistake. A deletion cannot be taken back: the data of claims and volumes is
+// secured, the objects are let go, and an undo of that recreates them.
 type Revival struct {
 	// Objects are revived, and Kept are their manifests as they are to be recreated.
 	Objects []graph.Identity
@@ -33,8 +33,8 @@ type Revival struct {
 	Changes []Change
 	// Secured is how many of these keep data.
 	Secured int
-	// Orphans depend on the objects, and are linked to what is recreated. Interrupted are the directories of earlier revivals of them, which are completed
-	// afterwards. Going are being deleted themselves.
+	// Orphans depend on the objects, and are linked to what is recreated. Interrupted are the directories of earlier revivals of them, which
+	// are completed afterwards. Going are being deleted themselves.
 	Orphans     []graph.Object
 	Interrupted []string
 	Going       []graph.Identity
@@ -55,8 +55,8 @@ var (
 	errWorkloadPlan = errors.New("to end the pods that use it would also delete other claims or snapshots")
 )
 
-// Revive finds out how objects are kept that are being deleted, as they are now. secure: only that the data of claims and volumes is kept. The report
-// explains others, and the graph has all that may depend on them; they are nil for claims and volumes alone.
+// Revive finds out how objects are kept that are being deleted, as they are now. secure: only that the data of claims and volumes is kept.
+// The report explains others, and the graph has all that may depend on them; they are nil for claims and volumes alone.
 func (w *Writer) Revive(ctx context.Context, ids []graph.Identity, secure bool, report *explain.Report, g *graph.Graph) (*Revival, error) {
 	r := &Revival{volumes: map[types.UID]types.UID{}}
 	revived := sets.New[types.UID]()
@@ -167,7 +167,8 @@ func (w *Writer) recreatable(ctx context.Context, id graph.Identity, o *unstruct
 	return nil
 }
 
-// letGo adds what lets an object go: the workloads of the pods that use a claim are scaled to 0, the finalizers of a volume that is retained removed.
+// letGo adds what lets an object go: the workloads of the pods that use a claim are scaled to 0, the finalizers of a volume that is
+// retained removed.
 func (w *Writer) letGo(ctx context.Context, r *Revival, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID]) error {
 	if id.Resource.Resource == evidence.Volumes.Resource {
 		kept := o.DeepCopy()

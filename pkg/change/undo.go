@@ -58,7 +58,8 @@ const (
 	Unread Obstacle = "Unread"
 )
 
-// Withhold keeps a change as it is that starts a workload, or has a volume deleted again, as long as not all that the run has deleted is recreated.
+// Withhold keeps a change as it is that starts a workload, or has a volume deleted again, as long as not all that the run has deleted is
+// recreated.
 func (v *Reversal) Withhold() {
 	if op := v.Entry.Op; op.Verb == remedy.Scale && op.Replicas.Wanted < op.Replicas.Current || op.Verb == remedy.Patch && op.Retains() {
 		v.Op, v.Obstacle, v.Later = nil, Incomplete, false
@@ -95,8 +96,8 @@ type Reversal struct {
 	now *unstructured.Unstructured
 }
 
-// Undo finds out what takes the recorded changes back, the last first, as their objects are now. What was never made, or was
-// taken back, is left out, and so is what a restoration of lost objects takes back: all but the finalizers of what was to be lost, and still exists.
+// Undo finds out what takes the recorded changes back, the last first, as their objects are now. What was never made, or was taken back, is
+// left out, and so is what a restoration of lost objects takes back: all but the finalizers of what was to be lost, and still exists.
 func (r *Recorded) Undo(ctx context.Context, w *Writer, lost []restore.Saved) []Reversal {
 	var all []Reversal
 	restored := restoredBy(lost)
@@ -168,8 +169,8 @@ func DigestOf(reversals []Reversal) string {
 	return preview.Checksum(keys...)
 }
 
-// Undo takes one change of an earlier run back, of its object as it is by now. It is found out again right before whether that can be done; what
-// it puts back is what was there before the change.
+// Undo takes one change of an earlier run back, of its object as it is by now. It is found out again right before whether that can be done;
+// what it puts back is what was there before the change.
 func (w *Writer) Undo(ctx context.Context, r *Recorded, agreed *Reversal) Record {
 	lost := false
 	for tries := 1; ; tries++ {
@@ -190,8 +191,8 @@ func (w *Writer) Undo(ctx context.Context, r *Recorded, agreed *Reversal) Record
 	}
 }
 
-// back returns what takes a change back, of an object that was as before and of which a GET has answered now or err, or why nothing does. When others
-// have Changed a part of it, it is for the rest. It is the inverse of the change and of what is there, whatever a journal says.
+// back returns what takes a change back, of an object that was as before and of which a GET has answered now or err, or why nothing does.
+// When others have Changed a part of it, it is for the rest. It is the inverse of the change and of what is there, whatever a journal says.
 func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructured.Unstructured, err error) (*remedy.Op, Obstacle, error) {
 	absent := answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name)
 	switch {
@@ -275,8 +276,8 @@ func (w *Writer) owners(ctx context.Context, now *unstructured.Unstructured, ste
 	return "", nil
 }
 
-// owner looks for the owner of a reference, and for one of its owners, and so on: an owner stays if one above it does, or if it is above itself. met has
-// what was found out before.
+// owner looks for the owner of a reference, and for one of its owners, and so on: an owner stays if one above it does, or if it is above
+// itself. met has what was found out before.
 func (w *Writer) owner(ctx context.Context, namespace string, reference any, met map[types.UID]Obstacle) (Obstacle, error) {
 	fields, _ := reference.(map[string]any)
 	uid, _ := fields["uid"].(string)
@@ -314,8 +315,8 @@ func (w *Writer) ownerOf(ctx context.Context, namespace string, reference any) (
 	return owner, "", nil
 }
 
-// endsData reports whether claims or snapshots go, or may, when a workload is made smaller: claims that a StatefulSet deletes, what its pods own, and
-// claims that are being deleted, which its pods may be the last to use. Those whose data is known to be kept do not count.
+// endsData reports whether claims or snapshots go, or may, when a workload is made smaller: claims that a StatefulSet deletes, what its
+// pods own, and claims that are being deleted, which its pods may be the last to use. Those whose data is known to be kept do not count.
 func (w *Writer) endsData(ctx context.Context, workload *unstructured.Unstructured, kept sets.Set[types.UID]) bool {
 	claims, err := w.List(ctx, evidence.Claims, workload.GetNamespace())
 	if err != nil || slices.ContainsFunc(claims, func(claim unstructured.Unstructured) bool {
@@ -370,8 +371,8 @@ func (w *Writer) owned(ctx context.Context, o *unstructured.Unstructured, met ma
 }
 
 // destroys reports whether steps put a policy back by which data is destroyed at once, or soon: that of a volume whose claim does not use
-// it any more, or goes (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume), or that of the content of a VolumeSnapshot. So it is if
-// another claim than before uses it.
+// it any more, or goes (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume), or that of the content of a
+// VolumeSnapshot. So it is if another claim than before uses it.
 func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, before, volume *unstructured.Unstructured) bool {
 	ref, user := "", schema.GroupVersionResource{}
 	for _, s := range steps {
@@ -407,8 +408,9 @@ func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, before, volu
 	return obstacle != ""
 }
 
-// revoke takes back a binding that was made: it is deleted, unless it grants something to others as well, or stays although it is deleted; then
-// the subject is taken out of it. One without subjects is what was made first of it. Other objects that were made stay, for others may use them by now.
+// revoke takes back a binding that was made: it is deleted, unless it grants something to others as well, or stays although it is deleted;
+// then the subject is taken out of it. One without subjects is what was made first of it. Other objects that were made stay, for others may
+// use them by now.
 func revoke(op *remedy.Op, now *unstructured.Unstructured, absent bool) (*remedy.Op, Obstacle, error) {
 	switch {
 	case absent:

@@ -31,8 +31,9 @@ const (
 	mostTries = 8
 )
 
-// Writer makes single changes: each is kept in the journal, sent for exactly the version that was looked at, and read back. It proves nothing:
-// who has a change made has found out that it is right. All fields but Journal must be set. Its methods may be called by several goroutines at once.
+// Writer makes single changes: each is kept in the journal, sent for exactly the version that was looked at, and read back. It proves
+// nothing: who has a change made has found out that it is right. All fields but Journal must be set. Its methods may be called by several
+// goroutines at once.
 type Writer struct {
 	// Read reads an object whole, as it is now.
 	Read func(context.Context, graph.Identity) (*unstructured.Unstructured, error)
@@ -67,7 +68,8 @@ type Record struct {
 // errReverted says why a change that was accepted is not there.
 var errReverted = errors.New("the API server accepted it, but the object is as it was before: the server dropped the change, or a webhook or controller reverted it")
 
-// Make makes a change of an object that is as before shows it, which is nil for what is made. The object is read back: Done is what is there then.
+// Make makes a change of an object that is as before shows it, which is nil for what is made. The object is read back: Done is what is
+// there then.
 func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstructured) Record {
 	r := Record{Time: w.Now(), Change: *c, Before: before, end: func(Status, types.UID) error { return nil }}
 	end := func(status Status, err error) Record {
@@ -221,9 +223,9 @@ func passes(err error) bool {
 	return err == nil || errors.Is(err, errRaced) || !errors.Is(err, remedy.ErrChanged) && StatusOf(err) == Unanswered
 }
 
-// takeBack looks at the object of a change, and sends what takes that back, if there is something to take back. It reports whether there is nothing;
-// an error is why, then. version is the one that was sent for before, without an error: what does not change it has no effect, since the API server
-// adds it as a default.
+// takeBack looks at the object of a change, and sends what takes that back, if there is something to take back. It reports whether there is
+// nothing; an error is why, then. version is the one that was sent for before, without an error: what does not change it has no effect,
+// since the API server adds it as a default.
 func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version *string) (ended bool, _ error) {
 	c := &r.Change
 	now, err := w.Read(ctx, c.Op.Object)
@@ -293,8 +295,8 @@ func mayArrive(status Status, before, now *unstructured.Unstructured) bool {
 	return status != Done && before != nil && now.GetResourceVersion() == before.GetResourceVersion()
 }
 
-// fence changes an object and changes it back, so that a write of which no answer came, and which was for the version before, is refused when
-// it arrives at last.
+// fence changes an object and changes it back, so that a write of which no answer came, and which was for the version before, is refused
+// when it arrives at last.
 func (w *Writer) fence(ctx context.Context, c *Change, now *unstructured.Unstructured) error {
 	f := fence(c, now)
 	made := w.Make(ctx, f, now)

@@ -175,7 +175,8 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
-// Others write between each look at an object and the change of it: what is temporary is taken back, and what was never answered is not made late.
+// Others write between each look at an object and the change of it: what is temporary is taken back, and what was never answered is not
+// made late.
 func TestTakeBackBesideOthers(t *testing.T) {
 	g := thing("guards", "g")
 	for name, late := range map[string]bool{"made": false, "arrives before the fence": true} {
@@ -291,7 +292,8 @@ func TestRestoreOwners(t *testing.T) {
 	}
 }
 
-// A run that ends after any of its requests, whether that arrived or not, is ended by the next one: each object is there once, with its owners.
+// A run that ends after any of its requests, whether that arrived or not, is ended by the next one: each object is there once, with its
+// owners.
 func TestRestoreKilled(t *testing.T) {
 	claim := thing("persistentvolumeclaims", "claim")
 	owner, child, grandchild, linked := thing("configmaps", "owner"), thing("configmaps", "child"), thing("configmaps", "grandchild"), thing("configmaps", "linked")

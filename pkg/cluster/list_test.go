@@ -137,7 +137,8 @@ func TestTypeThatIsNew(t *testing.T) {
 	})(t)
 }
 
-// A type that is gone since the server named it is not unread. Only another answer about all types proves it gone, in which its group has not failed.
+// A type that is gone since the server named it is not unread. Only another answer about all types proves it gone, in which its group has
+// not failed.
 func TestTypeThatIsGone(t *testing.T) {
 	testnet.Bubble(func(t *testing.T) {
 		without := strings.Join(slices.DeleteFunc(nonEmpty(usualTypes), func(line string) bool { return strings.Contains(line, "Widget") }), "\n")

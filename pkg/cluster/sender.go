@@ -39,9 +39,9 @@ type Sender struct {
 	untried map[schema.GroupVersion]error
 }
 
-// NewSender returns a Sender for the cluster of the config that writes as the field manager. With a dry run it cannot
-// write: its transport refuses every request but dry runs and reads, and of what an aggregated API may serve, which may not know dry runs, the
-// error is a NotAskedError.
+// NewSender returns a Sender for the cluster of the config that writes as the field manager. With a dry run it cannot write: its transport
+// refuses every request but dry runs and reads, and of what an aggregated API may serve, which may not know dry runs, the error is a
+// NotAskedError.
 func NewSender(config *rest.Config, stats *Stats, manager string, dryRun bool) (*Sender, error) {
 	return newSender(config, stats, manager, dryRun, probeTimeout)
 }
@@ -229,8 +229,8 @@ func (s *Sender) patch(ctx context.Context, id graph.Identity, kind types.PatchT
 // errUnmarked says why nothing is granted.
 var errUnmarked = errors.New("an admission webhook or policy removes the annotation " + remedy.MarkAnnotation + ", by which it would be taken back")
 
-// create makes an object with nothing but its name, or a binding with a grant. That is made without subjects, which are added to what was made: a
-// creation that arrives late, when nobody takes it back any more, grants nothing, and the other change is for one version.
+// create makes an object with nothing but its name, or a binding with a grant. That is made without subjects, which are added to what was
+// made: a creation that arrives late, when nobody takes it back any more, grants nothing, and the other change is for one version.
 func (s *Sender) create(ctx context.Context, op *remedy.Op) ([]byte, error) {
 	id, g := op.Object, op.Grant
 	object := &unstructured.Unstructured{}

@@ -43,8 +43,8 @@ func (r *Reader) EachMentioning(ctx context.Context, resource schema.GroupVersio
 	})
 }
 
-// EachNaming is EachMentioning for objects that have one of the texts anywhere, also within a longer one. Nothing is left out of them but the data of
-// Secrets and ConfigMaps.
+// EachNaming is EachMentioning for objects that have one of the texts anywhere, also within a longer one. Nothing is left out of them but
+// the data of Secrets and ConfigMaps.
 func (r *Reader) EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(), yield func(*unstructured.Unstructured) error) error {
 	wanted := make([][]byte, len(texts))
 	for i, text := range texts {

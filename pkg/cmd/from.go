@@ -28,6 +28,7 @@ const maxStdin = 1 << 30
 // addFrom adds the flag that names files to read instead of the cluster.
 func (g *globals) addFrom(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&g.from, "from", nil, "Read this file instead of a cluster: a snapshot, what kubectl get -o json or yaml printed, or a directory of such; - is standard input. May be repeated for what kubectl printed")
+	flags.StringVar(&g.redactKey, "redact-key", "", "With --from: the file that 'snapshot --redact-key' wrote, to read a redacted snapshot with the names as they were")
 }
 
 // needsCluster annotates the commands that cannot read a file.
@@ -40,8 +41,11 @@ func (g *globals) validateFiles(cmd *cobra.Command) error {
 	if why, needs := cmd.Annotations[needsCluster]; needs && len(g.from) > 0 {
 		return usageError{errors.New("--from reads files, and " + why)}
 	}
-	if slices.Contains(g.from, "") {
+	switch {
+	case slices.Contains(g.from, ""):
 		return usageError{errors.New("--from needs a file")}
+	case g.redactKey != "" && len(g.from) == 0:
+		return usageError{errors.New("--redact-key is read with --from")}
 	}
 	switch reading := readingStdin(cmd.Flags()); {
 	case len(reading) < 2:
@@ -98,7 +102,11 @@ func (g *globals) open(paths []string) (*offline.File, error) {
 			return nil, err
 		}
 		if in != nil && offline.IsCompressed(in) {
-			file, err := offline.Open(in, size)
+			key, err := g.key()
+			if err != nil {
+				return nil, err
+			}
+			file, err := offline.OpenRedacted(in, size, key)
 			if err != nil {
 				err = hintedError{fmt.Errorf("reading the snapshot %s: %w", calledFile(paths[0]), err), g.snapshotHint(err)}
 			}
@@ -113,6 +121,22 @@ func (g *globals) open(paths []string) (*offline.File, error) {
 		return nil, err
 	}
 	return g.printed(sources)
+}
+
+// key reads the words that names were replaced by.
+func (g *globals) key() (offline.Key, error) {
+	if g.redactKey == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(g.redactKey)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", g.redactKey, reason(err))
+	}
+	key, err := offline.ReadKey(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s is %w", g.redactKey, err)
+	}
+	return key, nil
 }
 
 // snapshotHint says what to do about a snapshot that cannot be read.

@@ -158,8 +158,8 @@ func (j *journaling) validateBackup() (err error) {
 	return err
 }
 
-// keep makes the journal of a deletion or collection, with its plan and, if that was asked for, whole objects. Without a place for one, and when none was
-// asked for, the run goes without.
+// keep makes the journal of a deletion or collection, with its plan and, if that was asked for, whole objects. Without a place for one, and
+// when none was asked for, the run goes without.
 func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change.Plan) (*change.Journal, error) {
 	journal, err := j.begin(change.Header{Digest: p.Digest})
 	if err != nil && j.backup == "" {

@@ -98,7 +98,8 @@ func (o *reviveOptions) secured(ctx context.Context, w *change.Writer, id graph.
 	}
 }
 
-// makes makes a change of an object that is as before shows it. It reports whether it is to be looked at again: others were faster, or no answer came.
+// makes makes a change of an object that is as before shows it. It reports whether it is to be looked at again: others were faster, or no
+// answer came.
 func (o *reviveOptions) makes(ctx context.Context, w *change.Writer, c *change.Change, before *unstructured.Unstructured) (again bool, _ error) {
 	made := w.Make(ctx, c, before)
 	if made.Status == change.Done {
@@ -117,8 +118,9 @@ const mostLooks = 20
 
 var errBusy = errors.New("others write it, or create dependents of it, all the time, or the API server does not answer")
 
-// free lets go what is neither claim nor volume. All of the plan is found out again before each change, which is for the version that was looked at then: that
-// nobody acts on a finalizer, and what depends on the objects. What has come to is orphaned, too, before the finalizers are removed.
+// free lets go what is neither claim nor volume. All of the plan is found out again before each change, which is for the version that was
+// looked at then: that nobody acts on a finalizer, and what depends on the objects. What has come to is orphaned, too, before the
+// finalizers are removed.
 func (o *reviveOptions) free(ctx context.Context, journal *change.Journal, r *change.Revival) error {
 	claims := o.claims
 	o.claims = nil
@@ -150,7 +152,8 @@ func (o *reviveOptions) free(ctx context.Context, journal *change.Journal, r *ch
 	}
 }
 
-// freed makes the changes of a verb, and waits until dependents are orphaned. It reports whether all were made. What is gone by then is not asked about again.
+// freed makes the changes of a verb, and waits until dependents are orphaned. It reports whether all were made. What is gone by then is not
+// asked about again.
 func (o *reviveOptions) freed(ctx context.Context, w *change.Writer, now *change.Revival, verb remedy.Verb) (done bool, err error) {
 	done, o.others.args = true, nil
 	for n, id := range now.Objects {

@@ -248,8 +248,8 @@ func digestOf(r *change.Revival) string {
 	return preview.Checksum(append(keys, r.Objects, r.Interrupted)...)
 }
 
-// revive does it: what it lets go is in the journal before the first change, and the undo of that journal recreates it. What has gone is recreated also
-// when something else could not be let go.
+// revive does it: what it lets go is in the journal before the first change, and the undo of that journal recreates it. What has gone is
+// recreated also when something else could not be let go.
 func (o *reviveOptions) revive(ctx context.Context, r *change.Revival) error {
 	journal, err := o.begin(change.Header{Digest: digestOf(r)})
 	if err != nil {

@@ -166,6 +166,8 @@ type globals struct {
 	ran           *cobra.Command
 	// from names files to read instead of a cluster, files what they hold.
 	from  []string
+	// redactKey is the file of words of a redacted snapshot.
+	redactKey string
 	files *offline.Server
 	// stats counts the requests of the command, which may read everything more than once.
 	stats *cluster.Stats

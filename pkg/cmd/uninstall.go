@@ -132,7 +132,8 @@ func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
 // ofThisRun are the flags that say what one run does, how its writes are agreed to, and how it answers.
 var ofThisRun = []string{"prepare", "yes", "interactive", "confirm", "timeout", "dry-run", "allow-incomplete", "output"}
 
-// next is what the user had better do next: what gets stuck first, or else what the tool does; where nothing can be done first, it says why.
+// next is what the user had better do next: what gets stuck first, or else what the tool does; where nothing can be done first, it says
+// why.
 func (o *uninstallOptions) next(u *render.Uninstall) string {
 	command := shell.Command(u.Command)
 	var steps []string

@@ -97,8 +97,8 @@ func (r *releases) validate() error {
 	return nil
 }
 
-// read reads a release from a file, or from its latest record in a namespace. What a file does not have is that of the record, if that can be read; one
-// without hooks may be what helm get manifest prints alone.
+// read reads a release from a file, or from its latest record in a namespace. What a file does not have is that of the record, if that can
+// be read; one without hooks may be what helm get manifest prints alone.
 func (r *releases) read(ctx context.Context, s *session, w *uninstall.World, namespace, name string) (*uninstall.Release, error) {
 	recorded, err := r.recorded(ctx, s, w, namespace, name)
 	if r.filename == "" {

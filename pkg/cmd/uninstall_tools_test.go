@@ -37,8 +37,8 @@ func TestReasonsAreInTheSchema(t *testing.T) {
 	}
 }
 
-// A tool is a row of uninstall.Tools, what pkg/delivery knows of its objects, and what a snapshot holds of them, with a help, scenarios and a
-// page: this names what is missing.
+// A tool is a row of uninstall.Tools, what pkg/delivery knows of its objects, and what a snapshot holds of them, with a help, scenarios and
+// a page: this names what is missing.
 func TestToolsAreComplete(t *testing.T) {
 	page, err := os.ReadFile("../../docs/uninstall.md")
 	if err != nil {

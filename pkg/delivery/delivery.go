@@ -44,9 +44,10 @@ type marking struct {
 	read func(labels, annotations map[string]string) Mark
 }
 
-// markings are those of all tools, in the order in which they count: the tracking of Argo CD (argo-cd/v3/util/argo/resource_tracking.go), the labels of
-// Flux's controllers, those of the Operator Lifecycle Manager (pkg/lib/ownerutil/util.go), the annotations of Helm (pkg/action/validate.go), the label
-// of apply sets (k8s.io/kubectl/pkg/cmd/apply/applyset.go), and the usual label of an instance, which Argo CD may be set to use.
+// markings are those of all tools, in the order in which they count: the tracking of Argo CD (argo-cd/v3/util/argo/resource_tracking.go),
+// the labels of Flux's controllers, those of the Operator Lifecycle Manager (pkg/lib/ownerutil/util.go), the annotations of Helm
+// (pkg/action/validate.go), the label of apply sets (k8s.io/kubectl/pkg/cmd/apply/applyset.go), and the usual label of an instance, which
+// Argo CD may be set to use.
 var markings = []marking{
 	{Applications, "Application", func(_, annotations map[string]string) Mark {
 		id, _, _ := strings.Cut(annotations["argocd.argoproj.io/tracking-id"], ":")
@@ -126,7 +127,8 @@ var inventories = map[schema.GroupResource]struct {
 	Applications: {[]string{"status", "resources"}, func(e map[string]any) Entry {
 		return Entry{text(e, "group"), text(e, "version"), text(e, "kind"), text(e, "namespace"), text(e, "name")}
 	}},
-	// NAMESPACE_NAME_GROUP_KIND, where a colon of a name is two underscores (github.com/fluxcd/cli-utils/pkg/object/objmetadata.go, ParseObjMetadata).
+	// NAMESPACE_NAME_GROUP_KIND, where a colon of a name is two underscores (github.com/fluxcd/cli-utils/pkg/object/objmetadata.go,
+	// ParseObjMetadata).
 	Kustomizations: {[]string{"status", "inventory", "entries"}, func(e map[string]any) Entry {
 		namespace, rest, _ := strings.Cut(text(e, "id"), "_")
 		rest, kind := cutLast(rest)
@@ -150,9 +152,9 @@ func MaySpare(resource schema.GroupResource, finalizer string) bool {
 	return resource == Kustomizations || resource == pushSecrets || finalizer == "finalizer.managedresource.crossplane.io"
 }
 
-// Spares reports whether an object says itself that its controller is to leave alone what its finalizer stands for, or what it has deployed:
-// kustomize-controller prunes nothing of one that is suspended or does not prune (kustomization_controller.go, finalize), and a deletionPolicy may
-// have it stay.
+// Spares reports whether an object says itself that its controller is to leave alone what its finalizer stands for, or what it has
+// deployed: kustomize-controller prunes nothing of one that is suspended or does not prune (kustomization_controller.go, finalize), and a
+// deletionPolicy may have it stay.
 func Spares(resource schema.GroupResource, full *unstructured.Unstructured) bool {
 	prunes, stated, _ := unstructured.NestedBool(full.Object, "spec", "prune")
 	suspended, _, _ := unstructured.NestedBool(full.Object, "spec", "suspend")
@@ -168,8 +170,8 @@ func Inventory(resource schema.GroupResource, o *unstructured.Unstructured) []En
 	return inventory(resource, o, func(map[string]any) bool { return true })
 }
 
-// Unwanted returns what of that is not wanted any more, and is deleted as soon as the tool's controller acts: of an Application that syncs and prunes
-// by itself (argo-cd/v3/controller/appcontroller.go, autoSync). What is like that of other tools they do not say.
+// Unwanted returns what of that is not wanted any more, and is deleted as soon as the tool's controller acts: of an Application that syncs
+// and prunes by itself (argo-cd/v3/controller/appcontroller.go, autoSync). What is like that of other tools they do not say.
 func Unwanted(resource schema.GroupResource, o *unstructured.Unstructured) []Entry {
 	automated, _, _ := unstructured.NestedMap(o.Object, "spec", "syncPolicy", "automated")
 	if enabled, stated := automated["enabled"].(bool); resource != Applications || automated["prune"] != true || stated && !enabled {

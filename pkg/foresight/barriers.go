@@ -101,7 +101,8 @@ func (b *barriers) awaited(uid types.UID, m moment) bool {
 	return slices.ContainsFunc(b.beginsIn(uid), func(barrier int) bool { return m.has(barrier) && b.Plan.Job.Barriers[barrier].Awaited })
 }
 
-// gone reports whether something has certainly gone at a moment: a target that the API server removes while it answers, and what was awaited.
+// gone reports whether something has certainly gone at a moment: a target that the API server removes while it answers, and what was
+// awaited.
 func (b *barriers) gone(uid types.UID, m moment) bool {
 	n, ok := b.node(uid)
 	answered := ok && slices.ContainsFunc(b.of[uid], m.has)
@@ -172,8 +173,8 @@ func (b *barriers) lost(n graph.Node, w *controllers.Workload, grants func() []s
 	return deprivation{kind: ofRights, what: strings.Join(names, ", ")}
 }
 
-// retried reports whether something that refuses the deletion of an object certainly goes, and does not await that: what the tool does not delete itself, and what has
-// begun, a controller of Kubernetes tries until it succeeds.
+// retried reports whether something that refuses the deletion of an object certainly goes, and does not await that: what the tool does not
+// delete itself, and what has begun, a controller of Kubernetes tries until it succeeds.
 func (b *barriers) retried(object, refuses types.UID, begun bool) bool {
 	return (begun || len(b.of[object]) == 0) && b.gone(refuses, b.first(nil)) && !b.spares(refuses, object)
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// ensuing says what becomes of the data of objects that go, or may, because of what goes by the plan, and are not part of it: what waits for a guard that
-// goes, the pods of nodes, claims that are kept by these pods and others, and what the garbage collector deletes after all that.
+// ensuing says what becomes of the data of objects that go, or may, because of what goes by the plan, and are not part of it: what waits
+// for a guard that goes, the pods of nodes, claims that are kept by these pods and others, and what the garbage collector deletes after all
+// that.
 func (l *losses) ensuing(going []graph.Node) (all []Loss, ensues []ensued) {
 	known, guards := graph.NewSet(going...), map[graph.Identity]bool{}
 	var fresh []graph.Node // not asked about yet
@@ -112,7 +113,8 @@ func nodesOf(all []ensued) []graph.Node {
 	return nodes
 }
 
-// covered says of webhooks that go, and that refuse everything, that they cover live claims, or what is above these: who waits to delete that nobody can name.
+// covered says of webhooks that go, and that refuse everything, that they cover live claims, or what is above these: who waits to delete
+// that nobody can name.
 func (l *losses) covered(known graph.Set) []Loss {
 	var all []Loss
 	var above *evidence.Above
@@ -153,8 +155,8 @@ func (l *losses) unguarded(g *ensuing.Guard, known *graph.Set, add func(graph.No
 	return l.held(g)
 }
 
-// held says what becomes of volumes and contents of snapshots that wait to be reclaimed, where a guard goes that may refuse that; and that claims could
-// not be read of which it may refuse the end.
+// held says what becomes of volumes and contents of snapshots that wait to be reclaimed, where a guard goes that may refuse that; and that
+// claims could not be read of which it may refuse the end.
 func (l *losses) held(g *ensuing.Guard) []Loss {
 	if !l.now.evidence.Covers(evidence.Claims.GroupResource(), "", "") {
 		return []Loss{{Object: g.ID, Why: say.Of(heldUnread)}}
@@ -268,7 +270,8 @@ func (l *losses) ask(nodes []graph.Node) {
 	}
 }
 
-// keepers are what keeps an object that is being deleted: the first of that which goes; whether nothing else is known to, and whether anything is.
+// keepers are what keeps an object that is being deleted: the first of that which goes; whether nothing else is known to, and whether
+// anything is.
 type keepers struct {
 	by           graph.Identity
 	sole, others bool

@@ -31,8 +31,8 @@ type Loss struct {
 	Stays bool
 	// Certain is unset when it depends on what could not be read.
 	Certain bool
-	// Volume is the PersistentVolume, or the content of a snapshot, of which the data is destroyed with the object, and Size what it has; empty for
-	// everything else. Copy: it is the content of a snapshot.
+	// Volume is the PersistentVolume, or the content of a snapshot, of which the data is destroyed with the object, and Size what it has;
+	// empty for everything else. Copy: it is the content of a snapshot.
 	Volume, Size string
 	Copy         bool
 	kept         string // the PersistentVolume that stays
@@ -81,7 +81,8 @@ func (s *Sight) Losing() []graph.Identity {
 	return ids
 }
 
-// Ensuing returns the objects that go, or may, because of the plan, and that nobody has deleted before. What each node has of its own is none of them.
+// Ensuing returns the objects that go, or may, because of the plan, and that nobody has deleted before. What each node has of its own is
+// none of them.
 func (s *Sight) Ensuing() []graph.Identity {
 	var ids []graph.Identity
 	for _, e := range s.ensues {
@@ -217,8 +218,8 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 	return []Loss{{Object: id, Why: say.Of(goes, name, cmp.Or(size, unknownSize), policy), Certain: true, Volume: name, Size: size}}
 }
 
-// boundTo returns the volume of a claim: the one that it names, or that names it by its UID when the claim has not been told yet. Of one that could not be
-// read it has the name, if that is known; nil is for none.
+// boundTo returns the volume of a claim: the one that it names, or that names it by its UID when the claim has not been told yet. Of one
+// that could not be read it has the name, if that is known; nil is for none.
 func (l *losses) boundTo(claim *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	named := &unstructured.Unstructured{}
 	named.SetName(evidence.Nested(claim, "spec", "volumeName"))
@@ -241,7 +242,8 @@ func (l *losses) boundTo(claim *unstructured.Unstructured) (*unstructured.Unstru
 	return nil, nil
 }
 
-// copiesOf says what becomes of the content of a snapshot that goes, or of content that goes: its policy may have the driver delete the snapshot behind it.
+// copiesOf says what becomes of the content of a snapshot that goes, or of content that goes: its policy may have the driver delete the
+// snapshot behind it.
 func (l *losses) copiesOf(n graph.Node) []Loss {
 	at := slices.IndexFunc(evidence.Copies, func(c evidence.Copy) bool { return c.Has(n.Resource().GroupResource()) })
 	if at < 0 {

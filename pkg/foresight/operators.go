@@ -49,7 +49,8 @@ func takesOperators(ctx context.Context, source evidence.Source, reader *evidenc
 	return false
 }
 
-// takesBackend reports whether a plan takes away pods or endpoints of a namespace in which a webhook or an aggregated API is served. That costs three lists.
+// takesBackend reports whether a plan takes away pods or endpoints of a namespace in which a webhook or an aggregated API is served. That
+// costs three lists.
 func takesBackend(ctx context.Context, reader *evidence.Reader, p *preview.Plan) bool {
 	namespaces := sets.New[string]()
 	for i := range p.Report.Outcomes {
@@ -72,8 +73,8 @@ func takesBackend(ctx context.Context, reader *evidence.Reader, p *preview.Plan)
 	})
 }
 
-// takesPods reports whether a plan takes away pods after which others end: of a namespace that is being deleted, the rest of which is deleted after
-// its pods, of a Job that may fail, or of a StatefulSet that was made smaller. That costs an object for each of these.
+// takesPods reports whether a plan takes away pods after which others end: of a namespace that is being deleted, the rest of which is
+// deleted after its pods, of a Job that may fail, or of a StatefulSet that was made smaller. That costs an object for each of these.
 func takesPods(reader *evidence.Reader, p *preview.Plan) bool {
 	going, pods, namespaces := p.Going(), map[graph.Node]int64{}, sets.New[string]()
 	for i := range p.Report.Outcomes {
@@ -136,7 +137,8 @@ func accountsOf(reader *evidence.Reader, resource schema.GroupVersionResource, o
 	return accounts.UnsortedList()
 }
 
-// Takes reports whether a plan takes away something that others need, of which neither the plan nor the types in it tell, or that could not be found out.
+// Takes reports whether a plan takes away something that others need, of which neither the plan nor the types in it tell, or that could not
+// be found out.
 func Takes(ctx context.Context, source evidence.Source, p *preview.Plan) bool {
 	reader := evidence.New(ctx, source)
 	if takesPods(reader, p) || takesParameter(ctx, reader, p) || takesBackend(ctx, reader, p) || len(reader.Unread()) > 0 {

@@ -44,7 +44,8 @@ func (l *looker) judged(s *Service, n graph.Node) {
 	}
 }
 
-// takesParameter reports whether a plan takes away what may be a parameter of a policy. That costs lists of the bindings, where there are any.
+// takesParameter reports whether a plan takes away what may be a parameter of a policy. That costs lists of the bindings, where there are
+// any.
 func takesParameter(ctx context.Context, reader *evidence.Reader, p *preview.Plan) bool {
 	var params []admission.Param
 	asked := false

@@ -324,7 +324,8 @@ func (s *Sight) Refused() []types.UID {
 // Refusal is whether the API server refuses the deletion of an object: Stuck when it certainly does.
 func (s *Sight) Refusal(uid types.UID) Outlook { return s.refused[uid].outlook }
 
-// Refusers returns the configurations of webhooks that nothing answers by then, and that certainly refuse a deletion, in the order of their identities.
+// Refusers returns the configurations of webhooks that nothing answers by then, and that certainly refuse a deletion, in the order of their
+// identities.
 func (s *Sight) Refusers() []graph.Identity {
 	var all []graph.Identity
 	for _, r := range s.refused {
@@ -353,8 +354,8 @@ func (s *Sight) Outlook(uid types.UID) Outlook {
 // Instead says what is deleted before all else for the sake of an object: itself, or another one. It is false when that is not to be.
 type Instead func(graph.Identity) (graph.Identity, bool)
 
-// Saved returns what is deleted before all else for the sake of the objects that get stuck, or may, in the order of the plan, and do not then, in the
-// order of the identities.
+// Saved returns what is deleted before all else for the sake of the objects that get stuck, or may, in the order of the plan, and do not
+// then, in the order of the identities.
 func (s *Sight) Saved(by Instead) []graph.Identity {
 	stuck, saved := map[types.UID]graph.Identity{}, map[types.UID]graph.Identity{}
 	for i := range s.Services {
@@ -378,8 +379,8 @@ func (s *Sight) Saved(by Instead) []graph.Identity {
 	return slices.SortedFunc(maps.Values(saved), graph.Identity.Compare)
 }
 
-// freed reports whether all finalizers are removed of an object, of what is deleted for its sake, and of what uses these, which has to go with them, for a
-// controller waits until nothing does; and notes for each what is deleted first.
+// freed reports whether all finalizers are removed of an object, of what is deleted for its sake, and of what uses these, which has to go
+// with them, for a controller waits until nothing does; and notes for each what is deleted first.
 func (s *Sight) freed(id graph.Identity, first map[types.UID]graph.Identity, by Instead) bool {
 	if _, seen := first[id.UID]; seen {
 		return true

@@ -28,15 +28,16 @@ type naming struct {
 	needs func(named, user *unstructured.Unstructured) bool
 }
 
-// needsClass reports whether a claim or StatefulSet needs its StorageClass, or may. Volumes that nobody provisions are bound by its name alone
-// (pkg/controller/volume/persistentvolume/util.go, IsDelayBindingMode).
+// needsClass reports whether a claim or StatefulSet needs its StorageClass, or may. Volumes that nobody provisions are bound by its name
+// alone (pkg/controller/volume/persistentvolume/util.go, IsDelayBindingMode).
 func needsClass(class, user *unstructured.Unstructured) bool {
 	provisioner, _, _ := unstructured.NestedString(class.Object, "provisioner")
 	expands, _, _ := unstructured.NestedBool(class.Object, "allowVolumeExpansion")
 	return provisioner != "kubernetes.io/no-provisioner" && (expands || evidence.Nested(user, "spec", "volumeName") == "")
 }
 
-// needsDriver reports whether a volume needs its CSIDriver: without one it would have to be attached (pkg/volume/csi/csi_plugin.go, skipAttach).
+// needsDriver reports whether a volume needs its CSIDriver: without one it would have to be attached (pkg/volume/csi/csi_plugin.go,
+// skipAttach).
 func needsDriver(driver, _ *unstructured.Unstructured) bool {
 	attaches, said, _ := unstructured.NestedBool(driver.Object, "spec", "attachRequired")
 	return said && !attaches

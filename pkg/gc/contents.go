@@ -43,7 +43,8 @@ func withContents(g *graph.Graph, set graph.Set) graph.Set {
 	return set
 }
 
-// endpointsOf are the Endpoints of the Services of a set: those with their names (k8s.io/kubernetes/pkg/registry/core/service/storage, afterDelete).
+// endpointsOf are the Endpoints of the Services of a set: those with their names (k8s.io/kubernetes/pkg/registry/core/service/storage,
+// afterDelete).
 func endpointsOf(g *graph.Graph, set graph.Set) (all []graph.Node) {
 	services := map[[2]string]bool{}
 	for n := range set.All() {

@@ -90,11 +90,10 @@ func (w *writer) deleteDecided(ctx context.Context, n number, o graph.Object, op
 	}
 }
 
-// deleteTarget deletes an object that the user chose, as long as the selector that chose it has it, and unless somebody else has deleted it since it
-// was planned so that its dependents stay: another delete would undo that. It returns the object as the last delete found it, and
-// whether the server accepted that. Every delete states the version that was read last;
-// who keeps changing the object keeps it in the end. When one that a selector chose was changed before its turn, as the server's events tell, the
-// selector is asked first.
+// deleteTarget deletes an object that the user chose, as long as the selector that chose it has it, and unless somebody else has deleted it
+// since it was planned so that its dependents stay: another delete would undo that. It returns the object as the last delete found it, and
+// whether the server accepted that. Every delete states the version that was read last; who keeps changing the object keeps it in the end.
+// When one that a selector chose was changed before its turn, as the server's events tell, the selector is asked first.
 func (w *writer) deleteTarget(ctx context.Context, n number, planned, o graph.Object, options metav1.DeleteOptions, reason string, target *Target) (last graph.Object, accepted bool) {
 	why := ""
 	stays := func(now graph.Object) bool {
@@ -226,8 +225,8 @@ func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, option
 	return t
 }
 
-// sendDelete sends one delete, and returns what it was and the answer. ends: as the API server refuses a delete with the version that takes off the garbage
-// collector's own finalizer, the last of the object, that is removed first. A terminating object is gone by that.
+// sendDelete sends one delete, and returns what it was and the answer. ends: as the API server refuses a delete with the version that takes
+// off the garbage collector's own finalizer, the last of the object, that is removed first. A terminating object is gone by that.
 func (w *writer) sendDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, ends bool) Step {
 	p := &preconditions{uid: o.UID, version: o.ResourceVersion} // not &o.UID, which would keep all of it
 	p.UID, p.ResourceVersion, options.Preconditions = &p.uid, &p.version, &p.Preconditions

@@ -37,8 +37,8 @@ func (f *Fall) Spread() {
 	}
 }
 
-// takes reports whether a dependent goes when an owner has: by the garbage collector's rules it is kept by an owner that exists, and by one of which it
-// cannot be found out. What merely was not read here may be gone, or go.
+// takes reports whether a dependent goes when an owner has: by the garbage collector's rules it is kept by an owner that exists, and by one
+// of which it cannot be found out. What merely was not read here may be gone, or go.
 func (f *Fall) takes(d, owner Node) bool {
 	owned := false
 	for _, ref := range d.Owners() {

@@ -4,7 +4,8 @@ package graph
 
 import "slices"
 
-// Leaving returns the objects that are being deleted, or are in a namespace that is, and those that the garbage collector deletes, in their order.
+// Leaving returns the objects that are being deleted, or are in a namespace that is, and those that the garbage collector deletes, in their
+// order.
 func Leaving(g *Graph) []Node {
 	ending := map[string]bool{}
 	for n := range g.Nodes() {

@@ -44,6 +44,7 @@ type File struct {
 
 	in      io.ReaderAt
 	size    int64
+	key     Key
 	answers map[string]*Answer
 	lists   map[schema.GroupResource][]*list
 	ones    map[one]*One
@@ -95,8 +96,11 @@ type member struct {
 
 // Open reads a snapshot once, to its end, and makes the index. An error says why it is
 // no complete snapshot that this program can read.
-func Open(in io.ReaderAt, size int64) (*File, error) {
-	f := &File{in: in, size: size, answers: map[string]*Answer{}, lists: map[schema.GroupResource][]*list{}, ones: map[one]*One{}, singles: map[one][]spot{}}
+func Open(in io.ReaderAt, size int64) (*File, error) { return OpenRedacted(in, size, nil) }
+
+// OpenRedacted is Open for a snapshot of which the key has the words: they are read as they were.
+func OpenRedacted(in io.ReaderAt, size int64, key Key) (*File, error) {
+	f := &File{in: in, size: size, key: key, answers: map[string]*Answer{}, lists: map[schema.GroupResource][]*list{}, ones: map[one]*One{}, singles: map[one][]spot{}}
 	s := &scanner{file: f}
 	if err := s.scan(); err != nil {
 		return nil, err
@@ -137,7 +141,7 @@ func (s *scanner) scan() error {
 		}
 		zip.Multistream(false)
 		limited := &io.LimitedReader{R: zip, N: maxMember + 1}
-		err := eachLine(limited, s.line)
+		err := eachLine(limited, func(text []byte) error { return s.line(s.file.key.plain(text)) })
 		text += maxMember + 1 - limited.N
 		switch {
 		case limited.N == 0, text > freeText && text > maxRatio*s.file.size:
@@ -410,6 +414,7 @@ func (f *File) unpack(offset int64) (member, error) {
 	if err != nil {
 		return m, corrupted(err)
 	}
+	text = f.key.plain(text)
 	m.size = len(text)
 	m.lines = bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
 	return m, nil

@@ -260,7 +260,8 @@ func addList(t testing.TB, w *offline.Writer, l offline.List, entries ...*offlin
 	must(t, w.End(offline.End{}))
 }
 
-// twoLooks is a file with Secrets of which a list has the metadata, and with Pods; some Secrets were read by themselves, some objects again.
+// twoLooks is a file with Secrets of which a list has the metadata, and with Pods; some Secrets were read by themselves, some objects
+// again.
 func twoLooks(t testing.TB) *offline.Server {
 	t.Helper()
 	secret := func(i int, uid, has string) *offline.Entry {

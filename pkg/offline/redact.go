@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	_ "embed" // for words.txt
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -35,7 +36,36 @@ type redactor struct {
 	// served are the words of the types that the server has.
 	served sets.Set[string]
 	// originals has the words by what stands for them; nil when nobody asks for them.
-	originals map[string]string
+	originals Key
+}
+
+// Key are the words that a Writer has replaced, by what stands for them.
+type Key map[string]string
+
+// ReadKey reads a key as it is written: a pair of words a line.
+func ReadKey(text string) (Key, error) {
+	key := Key{}
+	for line := range strings.Lines(text) {
+		pair := strings.Fields(line)
+		if len(pair) != 2 {
+			return nil, fmt.Errorf("no key of a redacted snapshot: line %d is not a pair of words", len(key)+1)
+		}
+		key[pair[0]] = pair[1]
+	}
+	return key, nil
+}
+
+// plain puts words back into JSON, of which escapes are no words.
+func (k Key) plain(text []byte) []byte {
+	if k == nil {
+		return text
+	}
+	return escapeOrWord().ReplaceAllFunc(text, func(found []byte) []byte {
+		if original, is := k[string(found)]; is {
+			return []byte(original)
+		}
+		return found
+	})
 }
 
 func newRedactor() *redactor {
@@ -75,10 +105,12 @@ var words = sync.OnceValue(func() (w struct{ names, texts sets.Set[string] }) {
 var (
 	// word is what is replaced as one.
 	word = pattern.New(`[\pL\pN]+`)
+	// escapeOrWord is a word, or what stands for a character in JSON.
+	escapeOrWord = pattern.New(`\\u[0-9a-f]{4}|\\.|[\pL\pN]+`)
 	// humps are the words in one like deletionTimestamp.
 	humps = pattern.New(`[A-Z]?[a-z0-9]+|[A-Z]+`)
-	// quotedOrWord is a text in quotes, but for an apostrophe, a namespace that is named without them (plugin/pkg/admission/namespace/lifecycle),
-	// or a word.
+	// quotedOrWord is a text in quotes, but for an apostrophe, a namespace that is named without them
+	// (plugin/pkg/admission/namespace/lifecycle), or a word.
 	quotedOrWord = pattern.New(`"[^"]*"|'[^' ]+'\B|in namespace [^ ]+ because|[\pL\pN]+`)
 	// measured is a number, a quantity, a part of a time, or a version.
 	measured = pattern.New(`^([0-9]+(T[0-9]+)?[A-Za-z]{0,2}|v[0-9]+((alpha|beta)[0-9]+)?)$`)

@@ -95,10 +95,10 @@ func (w *Writer) Answer(a *Answer) error {
 }
 
 // KeepOriginals has a Writer that redacts keep which words stand for which from now on.
-func (w *Writer) KeepOriginals() { w.redact.originals = map[string]string{} }
+func (w *Writer) KeepOriginals() { w.redact.originals = Key{} }
 
-// Originals returns the words that were replaced, by what stands for them, when they are kept.
-func (w *Writer) Originals() map[string]string {
+// Originals returns the words that were replaced, when they are kept.
+func (w *Writer) Originals() Key {
 	if w.redact == nil {
 		return nil
 	}

@@ -52,8 +52,8 @@ func Checksum(parts ...any) string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// Lose has the digest stand for the objects, too, with which something is lost that is worth more
-// than they are: whoever agreed to a plan did not agree to the loss of what was to stay. ensuing are those that others delete because of it.
+// Lose has the digest stand for the objects, too, with which something is lost that is worth more than they are: whoever agreed to a plan
+// did not agree to the loss of what was to stay. ensuing are those that others delete because of it.
 func (p *Plan) Lose(objects, ensuing []graph.Identity) {
 	p.lost, p.ensuing = objects, ensuing
 	if len(objects) > 0 {

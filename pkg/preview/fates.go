@@ -137,8 +137,8 @@ func stays(o *gc.Outcome) bool {
 	return o.Result == gc.Untouched || o.Result == gc.OwnerReferenceRemoved || o.Result == gc.Orphaned
 }
 
-// ending are the references that an object has by then, and whether all of their owners go, or are gone: besides those that are known to, what is
-// being deleted, does not exist, or has nothing but such owners itself.
+// ending are the references that an object has by then, and whether all of their owners go, or are gone: besides those that are known to,
+// what is being deleted, does not exist, or has nothing but such owners itself.
 func (p *Plan) ending(o *graph.Object, going, left map[types.UID]bool) (owners []graph.Reference, all bool) {
 	n, ok := p.Graph.Node(o.UID)
 	if !ok || n.Virtual() {

@@ -46,8 +46,8 @@ type Job struct {
 // Barrier are targets that another tool deletes at the same time.
 type Barrier struct {
 	Objects []graph.Identity
-	// After are barriers, counted from 0 and before this one: the answers to all their deletes have come when it begins. It is in no order with
-	// those before it that it does not come after, itself or by another.
+	// After are barriers, counted from 0 and before this one: the answers to all their deletes have come when it begins. It is in no order
+	// with those before it that it does not come after, itself or by another.
 	After []int
 	// Awaited: what comes after it begins only when all of it has gone.
 	Awaited bool

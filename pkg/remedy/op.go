@@ -68,8 +68,8 @@ type Op struct {
 	Value string
 	// Replicas is that of Scale, nil for all others.
 	Replicas *Replicas
-	// Grant is what a ClusterRoleBinding grants that Create makes, nil for all others. It gets the Mark, which no other run has, as an annotation:
-	// by that it is known also when no answer came.
+	// Grant is what a ClusterRoleBinding grants that Create makes, nil for all others. It gets the Mark, which no other run has, as an
+	// annotation: by that it is known also when no answer came.
 	Grant *Grant
 	Mark  string
 	// Manifest is what Restore makes, nil for what is in a file.

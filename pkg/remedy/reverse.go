@@ -113,8 +113,8 @@ func apply(object map[string]any, steps []Step) (map[string]any, error) {
 }
 
 // Reverse returns the steps that take fields of a change back from an object as it is now, and how that stands to the change. Entries of
-// lists are found by their names or values, wherever they are by now, and what others have added or changed beside them is kept. The
-// steps test all that they replace; the resourceVersion is for Op.At. When it is Altered they are for the rest, which others have not changed.
+// lists are found by their names or values, wherever they are by now, and what others have added or changed beside them is kept. The steps
+// test all that they replace; the resourceVersion is for Op.At. When it is Altered they are for the rest, which others have not changed.
 func Reverse(fields []Field, before, now map[string]any) ([]Step, Standing) {
 	b := &reversal{before: before, now: now}
 	for _, f := range slices.Backward(fields) {

@@ -35,8 +35,8 @@ const (
 type StuckAnswer struct {
 	Style Style
 	Now   time.Time
-	// Wide: evidence, all ways out with their commands, and the identifiers of causes are in it, and it ends on the next step, too. Otherwise one
-	// screen has to do.
+	// Wide: evidence, all ways out with their commands, and the identifiers of causes are in it, and it ends on the next step, too. Otherwise
+	// one screen has to do.
 	Wide bool
 	// Cause is the number of the only cause that is explained, 0 for all.
 	Cause int

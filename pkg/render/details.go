@@ -52,8 +52,8 @@ var liveness = map[string]string{
 	controllers.Unsure: "unclear whether it is running",
 }
 
-// controllerState names a controller, and says whether it works: "controller", "deployment/x (running)", or for one that is known only by its
-// finalizer "controller of FINALIZER", "not found".
+// controllerState names a controller, and says whether it works: "controller", "deployment/x (running)", or for one that is known only by
+// its finalizer "controller of FINALIZER", "not found".
 func controllerState(c *explain.Controller) (label, text string) {
 	state := cmp.Or(liveness[c.Liveness], c.Liveness)
 	if at, of := c.Name.Find(controllers.ControllerOf); at == 0 {

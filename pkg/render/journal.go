@@ -212,7 +212,8 @@ type Run struct {
 	Asked   []string     `json:"asked"`
 	// Directory has the journal.
 	Directory string `json:"directory"`
-	// Changes is how many were sent, Standing how many of them were made, or may have been, and not taken back; Open are the temporary ones among these.
+	// Changes is how many were sent, Standing how many of them were made, or may have been, and not taken back; Open are the temporary ones
+	// among these.
 	Changes  int `json:"changes"`
 	Standing int `json:"standing"`
 	Open     int `json:"open"`

@@ -120,8 +120,8 @@ type Leftovers struct {
 	All    []uninstall.Leftover
 }
 
-// File writes them as a List of manifests, each with its UID: delete -f deletes exactly these objects. Kept ones are comments. Each object is one line,
-// which no text of an object can end.
+// File writes them as a List of manifests, each with its UID: delete -f deletes exactly these objects. Kept ones are comments. Each object
+// is one line, which no text of an object can end.
 func (l *Leftovers) File(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	comment := func(format string, args ...any) {

@@ -12,10 +12,11 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// What holds data is made before its owners, which would make another one, empty or with other data, and is linked to them when they are there.
+// What holds data is made before its owners, which would make another one, empty or with other data, and is linked to them when they are
+// there.
 
-// later reports whether an object is made without a reference: it holds data, and its owner comes after it; or it is a claim that a pod of a StatefulSet
-// holds, which its controller makes (pkg/controller/statefulset/stateful_set_utils.go, updateClaimOwnerRefForSetAndPod).
+// later reports whether an object is made without a reference: it holds data, and its owner comes after it; or it is a claim that a pod of
+// a StatefulSet holds, which its controller makes (pkg/controller/statefulset/stateful_set_utils.go, updateClaimOwnerRefForSetAndPod).
 func (p *planner) later(i *Item, ref *metav1.OwnerReference) bool {
 	if !holds(i) {
 		return false
@@ -43,8 +44,8 @@ func (p *planner) late(items []*Item) (links []*Item) {
 	return links
 }
 
-// emptied finds what would start without its data: a StatefulSet, or an owner of claims, whose claims are not made, and a StatefulSet that would make a claim
-// for which a volume is retained. What was asked for by name is made nevertheless.
+// emptied finds what would start without its data: a StatefulSet, or an owner of claims, whose claims are not made, and a StatefulSet that
+// would make a claim for which a volume is retained. What was asked for by name is made nevertheless.
 func (p *planner) emptied(i *Item, asked bool) {
 	if i.Do != Make && i.Do != Await {
 		return

@@ -57,7 +57,8 @@ var kinds = map[schema.GroupKind]kind{
 	{Kind: "Secret"}:         {stage: content, drop: [][]string{{"metadata", "annotations", corev1.ServiceAccountUIDKey}}},
 	{Kind: "ServiceAccount"}: {stage: cluster}, // a Secret with its token is deleted where it does not exist
 	{Kind: "Service"}:        {stage: content},
-	// A claim that has been bound is lost if its volume names another UID (pkg/controller/volume/persistentvolume/pv_controller.go, syncBoundClaim).
+	// A claim that has been bound is lost if its volume names another UID (pkg/controller/volume/persistentvolume/pv_controller.go,
+	// syncBoundClaim).
 	claim: {stage: content, drop: [][]string{
 		{"metadata", "annotations", "pv.kubernetes.io/bind-completed"}, {"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}}},
 	// A binding is accepted of who may not bind all roles only where its role exists (pkg/registry/rbac/rolebinding/policybased/storage.go).
@@ -105,8 +106,8 @@ func stageOf(r graph.Resource) stage {
 	return others
 }
 
-// Fit reports whether an object of a type that goes can be recreated as it was, with its manifest alone, before others act on that it was gone. Tokens are for
-// the UID of their ServiceAccount.
+// Fit reports whether an object of a type that goes can be recreated as it was, with its manifest alone, before others act on that it was
+// gone. Tokens are for the UID of their ServiceAccount.
 func Fit(r graph.Resource) bool {
 	of := kindOf(r)
 	unfit := []schema.GroupKind{{Kind: "Pod"}, {Kind: "Node"}, {Kind: "Secret"}, {Kind: "ServiceAccount"}, {Group: "batch", Kind: "Job"}}
@@ -190,8 +191,8 @@ func (p *planner) leaves(i *Item) bool {
 	return i.Manifest.GetGenerateName() != "" || i.Object.Resource.IsPod() || ref.Kind == "CronJob"
 }
 
-// claim is one that is made again, or was: bound to its volume, with what that holds, or not at all. The volume gets it after it is there, by its UID: of any
-// other way a claim of others might be faster.
+// claim is one that is made again, or was: bound to its volume, with what that holds, or not at all. The volume gets it after it is there,
+// by its UID: of any other way a claim of others might be faster.
 func (p *planner) claim(i *Item) {
 	if i.wasBound() {
 		p.give(i, evidence.Nested(i.Manifest, "spec", "volumeName"), "")
@@ -209,8 +210,8 @@ func (p *planner) unbound(i *Item) {
 	}
 }
 
-// give has the volume of a claim become that of the one with the UID, which is empty before it is made, or refuses the claim. A volume that is
-// made is made with it.
+// give has the volume of a claim become that of the one with the UID, which is empty before it is made, or refuses the claim. A volume that
+// is made is made with it.
 func (p *planner) give(i *Item, name string, claim types.UID) {
 	by := evidence.Identity(evidence.Volumes, "", name)
 	if other := p.named[by]; other != nil {
@@ -256,7 +257,8 @@ func (i *Item) Elsewhere(now *unstructured.Unstructured) bool {
 // BoundTo is the claim for which a volume is made, nil for none.
 func (i *Item) BoundTo() *Item { return i.bound }
 
-// wasBound reports whether a claim had a volume. One that was pending has held no data, even if it names a volume, unless that was the claim's already.
+// wasBound reports whether a claim had a volume. One that was pending has held no data, even if it names a volume, unless that was the
+// claim's already.
 func (i *Item) wasBound() bool {
 	return evidence.Nested(i.Manifest, "spec", "volumeName") != "" && (i.Volume != "" || evidence.Nested(i.Manifest, "status", "phase") != string(corev1.ClaimPending))
 }
@@ -292,8 +294,9 @@ func (plan *Plan) Bindings(ids map[types.UID]types.UID) (all []Binding) {
 	return all
 }
 
-// Rebind returns what gives a claim, which has that UID by now, the volume again that it had, as that is now, or why nothing does: one that is retained, and is
-// free, or the claim's by name or by the UID that it had. Another volume of the name may be another disk. An empty UID is of a claim that is not there yet.
+// Rebind returns what gives a claim, which has that UID by now, the volume again that it had, as that is now, or why nothing does: one that
+// is retained, and is free, or the claim's by name or by the UID that it had. Another volume of the name may be another disk. An empty UID
+// is of a claim that is not there yet.
 func (i *Item) Rebind(id graph.Identity, now *unstructured.Unstructured, claim types.UID) (then *remedy.Op, why Reason) {
 	const ref = remedy.ClaimRef
 	if now == nil || now.GetUID() != id.UID || now.GetDeletionTimestamp() != nil || evidence.Nested(now, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
@@ -406,8 +409,8 @@ func Same(i *Item, now *unstructured.Unstructured) bool {
 	return remedy.Within(wanted, now.Object)
 }
 
-// Relink is the patch that gives an object that has stayed the references to owners again that were recreated, and one that was made without them those that
-// it lacks, where they were among the others; nil for nothing to do.
+// Relink is the patch that gives an object that has stayed the references to owners again that were recreated, and one that was made
+// without them those that it lacks, where they were among the others; nil for nothing to do.
 func (i *Item) Relink(ids map[types.UID]types.UID, now *unstructured.Unstructured) *remedy.Op {
 	const list = "/metadata/ownerReferences"
 	var steps []remedy.Step

@@ -210,7 +210,8 @@ func (p *planner) asked(i *Item) bool {
 	return false
 }
 
-// leaveOut leaves out what was not asked for: what is there of it counts, and nothing is made. The claims of a StatefulSet that was are asked for, too.
+// leaveOut leaves out what was not asked for: what is there of it counts, and nothing is made. The claims of a StatefulSet that was are
+// asked for, too.
 func (p *planner) leaveOut(items []*Item) {
 	for _, i := range items {
 		if p.wanted == nil || p.asked(i) {
@@ -395,8 +396,8 @@ func (p *planner) owner(i *Item, ref *metav1.OwnerReference) graph.Identity {
 	return id
 }
 
-// ownerless returns an owner that will not be there, or of which that is not known, if none will be there. References to such are left out. Dependents
-// of what is left to a controller are left, too.
+// ownerless returns an owner that will not be there, or of which that is not known, if none will be there. References to such are left out.
+// Dependents of what is left to a controller are left, too.
 func (p *planner) ownerless(i *Item) (leave bool, by graph.Identity, gone bool, err error) {
 	stays := false
 	for n := range i.owners {

@@ -73,7 +73,8 @@ var unconditional = []string{"batch.kubernetes.io/job-tracking"}
 
 const volumeBound = "unclear whether the volume is bound"
 
-// claimOf is the claim to which a volume is bound; of one that is not bound it is what else may be,, and of one that was not read every claim.
+// claimOf is the claim to which a volume is bound; of one that is not bound it is what else may be,, and of one that was not read every
+// claim.
 func claimOf(others ...schema.GroupResource) func(*view, *graph.Object) []group {
 	return func(v *view, o *graph.Object) []group {
 		switch claim, read := v.snapshot.Facts.Volumes[o.UID]; {

@@ -232,7 +232,8 @@ func (x *fates) replacedBefore(o *graph.Object, controller schema.GroupKind) boo
 	return false
 }
 
-// isOld reports whether a ReplicaSet is of an earlier revision of its Deployment: it had no pods, another had, and others were made after it.
+// isOld reports whether a ReplicaSet is of an earlier revision of its Deployment: it had no pods, another had, and others were made after
+// it.
 func (x *fates) isOld(o *graph.Object, deployment types.UID) bool {
 	if x.manned == nil {
 		x.manned, x.sets = map[types.UID]bool{}, map[types.UID][]graph.Object{}

@@ -13,8 +13,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// ApplySet is what `kubectl apply --prune --applyset=PARENT` does when no manifest is left: it deletes the objects that bear the parent's label,
-// as far as the parent names their types and namespaces, in the background and in no fixed order
+// ApplySet is what `kubectl apply --prune --applyset=PARENT` does when no manifest is left: it deletes the objects that bear the parent's
+// label, as far as the parent names their types and namespaces, in the background and in no fixed order
 // (k8s.io/kubectl/pkg/cmd/apply/applyset.go and applyset_pruner.go). The parent stays.
 func ApplySet(w *World, parent *unstructured.Unstructured) *Plan {
 	labels, annotations := parent.GetLabels(), parent.GetAnnotations()

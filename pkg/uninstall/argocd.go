@@ -28,8 +28,8 @@ var argoFinalizers = map[string]metav1.DeletionPropagation{
 }
 
 // Application is what Argo CD does when an Application is deleted (github.com/argoproj/argo-cd/v3/controller/appcontroller.go,
-// finalizeApplicationDeletion): with a finalizer of its own it deletes what it tracks, the last sync wave first, and waits until each is gone
-// (controller/sort_delete.go); without one, nothing.
+// finalizeApplicationDeletion): with a finalizer of its own it deletes what it tracks, the last sync wave first, and waits until each is
+// gone (controller/sort_delete.go); without one, nothing.
 func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	p := &Plan{
 		Tool: "argocd", Order: "Argo CD", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationForeground, Deliverer: "Application",
@@ -99,8 +99,8 @@ func (a *application) remote() bool {
 	return (server == "") != (name == "") && strings.TrimRight(server, "/") != "https://kubernetes.default.svc" && name != "in-cluster"
 }
 
-// keeps is why Argo CD deletes nothing of what it tracks, empty when it does. A destination that is not one cluster has it forget its finalizers
-// (util/argo/argo.go, GetDestinationServer).
+// keeps is why Argo CD deletes nothing of what it tracks, empty when it does. A destination that is not one cluster has it forget its
+// finalizers (util/argo/argo.go, GetDestinationServer).
 func (a *application) keeps() Reason {
 	policies := slices.DeleteFunc(slices.Clone(a.object.GetFinalizers()), func(f string) bool { return argoFinalizers[f] == "" })
 	server, name := evidence.Nested(a.object, "spec", "destination", "server"), evidence.Nested(a.object, "spec", "destination", "name")
@@ -138,8 +138,8 @@ func (w *World) argoNamespace(n graph.Node, o *unstructured.Unstructured) (names
 	return sets.List(namespaces)[0], false
 }
 
-// waves puts what Argo CD deletes into its waves, the last first, and notes what it keeps. What it tracks and is being deleted comes before all:
-// Argo CD awaits that, even if it would keep it.
+// waves puts what Argo CD deletes into its waves, the last first, and notes what it keeps. What it tracks and is being deleted comes before
+// all: Argo CD awaits that, even if it would keep it.
 func (a *application) waves(all []found) {
 	waves := map[int][]found{}
 	var ending Barrier
@@ -223,8 +223,8 @@ func (a *application) question(f *found, live *unstructured.Unstructured) {
 }
 
 // permits reports whether the AppProject permits a live object: Argo CD keeps what it does not (getPermittedAppLiveObjects, and
-// pkg/apis/application/v1alpha1/app_project_types.go, IsResourcePermitted), unless a global project does, of which a setting tells. So does another of
-// the names of clusters: any counts. Old snapshots have no spec.
+// pkg/apis/application/v1alpha1/app_project_types.go, IsResourcePermitted), unless a global project does, of which a setting tells. So does
+// another of the names of clusters: any counts. Old snapshots have no spec.
 func (a *application) permits(f *found) bool {
 	if a.project == nil || a.project.Object["spec"] == nil {
 		return true
@@ -248,7 +248,8 @@ func (a *application) permits(f *found) bool {
 		slices.ContainsFunc(entries("destinations"), permits) && !slices.ContainsFunc(entries("destinations"), denies)
 }
 
-// like reports whether a text is as a field of an entry has it. Few have names. Only what is denied, of what a text is not, is like an empty one.
+// like reports whether a text is as a field of an entry has it. Few have names. Only what is denied, of what a text is not, is like an
+// empty one.
 func like(entry any, name, text string) bool {
 	fields, _ := entry.(map[string]any)
 	pattern, not := strings.CutPrefix(evidence.Text(fields[name]), "!")
@@ -256,7 +257,8 @@ func like(entry any, name, text string) bool {
 	return (is || err != nil || strings.Contains(pattern, "{") || name == "name" && pattern == "") != not
 }
 
-// hasOption reports whether an annotation lists an option (argo-cd/v3/gitops-engine, pkg/sync/resource/annotations.go, HasAnnotationOption).
+// hasOption reports whether an annotation lists an option (argo-cd/v3/gitops-engine, pkg/sync/resource/annotations.go,
+// HasAnnotationOption).
 func hasOption(o *unstructured.Unstructured, annotation, option string) bool {
 	for text := range strings.SplitSeq(o.GetAnnotations()[annotation], ",") {
 		if strings.TrimSpace(text) == option {
@@ -266,8 +268,8 @@ func hasOption(o *unstructured.Unstructured, annotation, option string) bool {
 	return false
 }
 
-// tracks reports whether a live object bears the Application's name in the usual annotation, or, without that, in a usual label. By which Argo CD
-// goes is one of its settings.
+// tracks reports whether a live object bears the Application's name in the usual annotation, or, without that, in a usual label. By which
+// Argo CD goes is one of its settings.
 func (p *Plan) tracks(o *unstructured.Unstructured) bool {
 	if o == nil {
 		return false

@@ -41,8 +41,8 @@ func (w *World) creation(p *Plan, h *hookRun, event string, made func(graph.Iden
 	})}
 }
 
-// fails returns why the hook fails because its object, or the pods of its Job, cannot be created, nil where nothing is known of that; as unsure, why it may.
-// updated: the object is there, and is changed. removed: it is deleted later.
+// fails returns why the hook fails because its object, or the pods of its Job, cannot be created, nil where nothing is known of that; as
+// unsure, why it may. updated: the object is there, and is changed. removed: it is deleted later.
 func (c *creation) fails(updated, removed bool) *Open {
 	h := c.hook
 	if lack := c.lacking(); lack.Name != "" {
@@ -114,9 +114,9 @@ func (c *creation) unsure(why say.Text) *Open {
 // mounted are the kinds of what a pod waits for that exists already.
 var mounted = []string{"ConfigMap", "Secret", "PersistentVolumeClaim"}
 
-// lacking returns what a hook needs that certainly does not exist by then, or is being deleted, so that it or its pods cannot be created or started: its namespace, its
-// definition, the account and the classes of its pods (plugin/pkg/admission), and what these mount or read. A namespace, a definition and a claim take nothing new as
-// soon as they are being deleted.
+// lacking returns what a hook needs that certainly does not exist by then, or is being deleted, so that it or its pods cannot be created or
+// started: its namespace, its definition, the account and the classes of its pods (plugin/pkg/admission), and what these mount or read. A
+// namespace, a definition and a claim take nothing new as soon as they are being deleted.
 func (c *creation) lacking() graph.Identity {
 	h, needs := c.hook, []graph.Identity{}
 	if h.live.Namespace != "" {

@@ -13,9 +13,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// First returns what had better be deleted before the tool begins, of what is foreseen of its deletes: the custom resources that get stuck, or
-// may, in its order, and would not while all of it is there. There is none ahead of a hook: it may keep these objects, free them, or refuse the
-// uninstallation.
+// First returns what had better be deleted before the tool begins, of what is foreseen of its deletes: the custom resources that get stuck,
+// or may, in its order, and would not while all of it is there. There is none ahead of a hook: it may keep these objects, free them, or
+// refuse the uninstallation.
 func (p *Plan) First(s *foresight.Sight) []graph.Identity {
 	if s == nil || p.Hook() != nil {
 		return nil
@@ -60,8 +60,8 @@ func (p *Plan) WhyNotFirst(s *foresight.Sight) say.Text {
 	return say.Of(noEarlier)
 }
 
-// maker is what goes by the plan and has made an object, or its maker, and so on, the first of all: as long as that is there, its controller makes again
-// what is deleted. It is the object itself when nothing has made it, or nothing of the plan.
+// maker is what goes by the plan and has made an object, or its maker, and so on, the first of all: as long as that is there, its
+// controller makes again what is deleted. It is the object itself when nothing has made it, or nothing of the plan.
 func (p *Plan) maker(id graph.Identity, certain graph.Set) graph.Identity {
 	for _, maker := range makers(p.graph, id) {
 		n, known := p.graph.Node(maker.UID)
@@ -73,10 +73,10 @@ func (p *Plan) maker(id graph.Identity, certain graph.Set) graph.Identity {
 	return id
 }
 
-// notFirst is why one of the objects that would be saved is not deleted before the tool begins, zero when it is. What goes with it counts: the deletion of
-// a tool's own object deletes more than that: it is the uninstallation, or another one. The controllers of Kubernetes' own types may let them go only after the object
-// for which they are there, as Actions Runner Controller does with RoleBindings, Secrets and accounts
-// (github.com/actions/actions-runner-controller/controllers/actions.github.com/autoscalingrunnerset_controller.go).
+// notFirst is why one of the objects that would be saved is not deleted before the tool begins, zero when it is. What goes with it counts:
+// the deletion of a tool's own object deletes more than that: it is the uninstallation, or another one. The controllers of Kubernetes' own
+// types may let them go only after the object for which they are there, as Actions Runner Controller does with RoleBindings, Secrets and
+// accounts (github.com/actions/actions-runner-controller/controllers/actions.github.com/autoscalingrunnerset_controller.go).
 func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
 	n, known := p.graph.Node(id.UID)
 	if !known {

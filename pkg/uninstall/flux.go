@@ -18,11 +18,12 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// fluxFinalizer is that by which a controller of Flux deletes what an object has deployed (api/v1/kustomization_types.go, api/v2/helmrelease_types.go).
+// fluxFinalizer is that by which a controller of Flux deletes what an object has deployed (api/v1/kustomization_types.go,
+// api/v2/helmrelease_types.go).
 const fluxFinalizer = "finalizers.fluxcd.io"
 
-// fluxFirst and fluxLast are the kinds that Flux applies first and last, and so deletes in the opposite order; others are between, by group and
-// kind (github.com/fluxcd/pkg/ssa/sort.go, ReconcileOrder).
+// fluxFirst and fluxLast are the kinds that Flux applies first and last, and so deletes in the opposite order; others are between, by group
+// and kind (github.com/fluxcd/pkg/ssa/sort.go, ReconcileOrder).
 var (
 	fluxFirst = []string{
 		"CustomResourceDefinition", "Namespace", "ClusterRole", "ClusterClass", "RuntimeClass", "PriorityClass", "StorageClass", "VolumeSnapshotClass",
@@ -33,9 +34,9 @@ var (
 )
 
 // Kustomization is what kustomize-controller does when a Kustomization is deleted
-// (github.com/fluxcd/kustomize-controller/internal/controller/kustomization_controller.go, finalize): unless it is suspended or says otherwise, it deletes its
-// inventory one object after the other, in the background, but for objects that do not bear its labels or are marked to be left alone
-// (deleteObjects, and github.com/fluxcd/pkg/ssa/manager_delete.go).
+// (github.com/fluxcd/kustomize-controller/internal/controller/kustomization_controller.go, finalize): unless it is suspended or says
+// otherwise, it deletes its inventory one object after the other, in the background, but for objects that do not bear its labels or are
+// marked to be left alone (deleteObjects, and github.com/fluxcd/pkg/ssa/manager_delete.go).
 func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	p := fluxPlan(n, "kustomization", "Kustomization")
 	if p.elsewhere(o) {
@@ -78,8 +79,8 @@ func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	return p
 }
 
-// cannotReach notes an object whose type the server does not have in the version of the inventory: Flux does not look for another version, and tries
-// again for ever after it has deleted the others (github.com/fluxcd/pkg/ssa/manager_delete.go, Delete: query failed).
+// cannotReach notes an object whose type the server does not have in the version of the inventory: Flux does not look for another version,
+// and tries again for ever after it has deleted the others (github.com/fluxcd/pkg/ssa/manager_delete.go, Delete: query failed).
 func (p *Plan) cannotReach(f *found) {
 	open := Open{Cause: NoSuchKind, Item: f.Item}
 	p.Open = append(p.Open, open)
@@ -124,7 +125,8 @@ func keepsInventory(o *unstructured.Unstructured) Reason {
 	return DeletionPolicy
 }
 
-// markedOff is the mark by which Flux leaves an object alone, a label or an annotation (github.com/fluxcd/pkg/ssa/utils/meta.go, AnyInMetadata).
+// markedOff is the mark by which Flux leaves an object alone, a label or an annotation (github.com/fluxcd/pkg/ssa/utils/meta.go,
+// AnyInMetadata).
 func markedOff(o *unstructured.Unstructured) string {
 	for _, mark := range []struct{ key, value string }{{"prune", "disabled"}, {"reconcile", "disabled"}, {"ssa", "ignore"}} {
 		key := "kustomize.toolkit.fluxcd.io/" + mark.key
@@ -163,14 +165,15 @@ func HelmReleaseOf(o *unstructured.Unstructured) (name, namespace, storage strin
 	return name, namespace, cmp.Or(evidence.Nested(o, "status", "storageNamespace"), evidence.Nested(o, "spec", "storageNamespace"), o.GetNamespace())
 }
 
-// installed reports whether a HelmRelease has a release by its status (reconcileReleaseDeletion; internal/reconcile/uninstall.go, Reconcile).
+// installed reports whether a HelmRelease has a release by its status (reconcileReleaseDeletion; internal/reconcile/uninstall.go,
+// Reconcile).
 func installed(o *unstructured.Unstructured) bool {
 	history, _, _ := unstructured.NestedSlice(o.Object, "status", "history")
 	return len(history) > 0 && evidence.Nested(o, "status", "storageNamespace") != ""
 }
 
-// HelmReleaseBy is HelmRelease with the release that the world reads. A release without a record is taken for uninstalled (internal/reconcile/uninstall.go, Reconcile). With another error the
-// plan is of the HelmRelease alone.
+// HelmReleaseBy is HelmRelease with the release that the world reads. A release without a record is taken for uninstalled
+// (internal/reconcile/uninstall.go, Reconcile). With another error the plan is of the HelmRelease alone.
 func HelmReleaseBy(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, error) {
 	p := HelmRelease(w, n, o, nil, 0)
 	if len(p.Open) > 0 { // it uninstalls nothing
@@ -190,8 +193,9 @@ func HelmReleaseBy(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan,
 	return HelmRelease(&within, n, o, release, w.VersionOf(release)), nil
 }
 
-// HelmRelease is what helm-controller does when a HelmRelease is deleted (github.com/fluxcd/helm-controller/internal/controller/helmrelease_controller.go,
-// reconcileDelete): it uninstalls the release as Helm does, unless it is suspended. release is nil when that is not read.
+// HelmRelease is what helm-controller does when a HelmRelease is deleted
+// (github.com/fluxcd/helm-controller/internal/controller/helmrelease_controller.go, reconcileDelete): it uninstalls the release as Helm
+// does, unless it is suspended. release is nil when that is not read.
 func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *Release, version int) *Plan {
 	p := fluxPlan(n, "helmrelease", "HelmRelease")
 	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")

@@ -34,7 +34,8 @@ const (
 type hookRun struct {
 	HelmHook
 	live found
-	// before: what has its name is deleted before it is created. after: it is deleted when all hooks of the event have ended well. failed: it is deleted when it has failed.
+	// before: what has its name is deleted before it is created. after: it is deleted when all hooks of the event have ended well. failed: it
+	// is deleted when it has failed.
 	before, after, failed bool
 	// made: its object was created at an earlier event, and is there.
 	made bool
@@ -77,7 +78,8 @@ func (h *hookRun) program() bool {
 		h.Kind == "Pod" || h.Kind == "ReplicationController"
 }
 
-// hooks adds what is known of the hooks: that some run programs, which objects stay as they are, and which Helm creates and does not delete.
+// hooks adds what is known of the hooks: that some run programs, which objects stay as they are, and which Helm creates and does not
+// delete.
 func (p *Plan) hooks(all []hookRun) {
 	for i := range all {
 		switch h := &all[i]; {
@@ -93,9 +95,10 @@ func (p *Plan) hooks(all []hookRun) {
 	}
 }
 
-// replaces adds what Helm does about the objects of hooks that run at an event: one that exists is deleted and created again, as their policies say. It returns why Helm fails,
-// nil if that is not certain. Helm 3 awaits the end of what it deletes, and cannot create what exists, unless a program has deleted it by then; Helm 4 applies what
-// exists, and awaits nothing (helm.sh/helm/v4/pkg/action/hooks.go, with the waiter of pkg/kube/statuswait.go, hookOnlyWaiter).
+// replaces adds what Helm does about the objects of hooks that run at an event: one that exists is deleted and created again, as their
+// policies say. It returns why Helm fails, nil if that is not certain. Helm 3 awaits the end of what it deletes, and cannot create what
+// exists, unless a program has deleted it by then; Helm 4 applies what exists, and awaits nothing (helm.sh/helm/v4/pkg/action/hooks.go,
+// with the waiter of pkg/kube/statuswait.go, hookOnlyWaiter).
 func (w *World) replaces(p *Plan, all []hookRun, event string, version int) *Open {
 	programs, last := false, len(p.Barriers)
 	for i := range all {
@@ -164,7 +167,8 @@ func removedAfter(all []hookRun, event string, h *hookRun) bool {
 	})
 }
 
-// madeBy reports whether one of the hooks has made an object when the one with a number runs at an event: at an earlier event, or before it.
+// madeBy reports whether one of the hooks has made an object when the one with a number runs at an event: at an earlier event, or before
+// it.
 func madeBy(all []hookRun, number int, event string, id graph.Identity) bool {
 	for i := range all {
 		if h := &all[i]; alike(h.live.Item.Identity(), id) && (h.made || i < number && h.at(event)) {

@@ -172,7 +172,8 @@ func (j *judging) holds(c *candidate) {
 // enough reports whether so much keeps an object that not all of it is among the leftovers.
 func (j *judging) enough(c *candidate) bool { return len(c.holds) > 2*len(j.all)+1 }
 
-// spare holds what only a person decides about: definitions with instances, what might have data, and what has changed or is kept by the tool.
+// spare holds what only a person decides about: definitions with instances, what might have data, and what has changed or is kept by the
+// tool.
 func (j *judging) spare(c *candidate) {
 	switch r := c.Object.Resource; {
 	case r.IsCRD():

@@ -190,8 +190,8 @@ func (l *leftovers) configurations() {
 	}
 }
 
-// servicesOf are the services, as namespace/name, that the API server calls for a configuration of webhooks, an APIService or a definition, and whether it
-// calls something else.
+// servicesOf are the services, as namespace/name, that the API server calls for a configuration of webhooks, an APIService or a definition,
+// and whether it calls something else.
 func servicesOf(o *unstructured.Unstructured) (services []string, outside bool) {
 	clients := []map[string]any{}
 	if spec, _, _ := unstructured.NestedMap(o.Object, "spec"); spec["groupPriorityMinimum"] != nil {
@@ -299,8 +299,9 @@ func (l *leftovers) leases() {
 	}
 }
 
-// labelled are what bears a mark of the tool, in the namespaces of what goes or in none, and is owned by nothing and derived from nothing. An object
-// that says that it is of another release of Helm is not meant. What an upgrade that failed has not deleted may only have the annotations of Helm.
+// labelled are what bears a mark of the tool, in the namespaces of what goes or in none, and is owned by nothing and derived from nothing.
+// An object that says that it is of another release of Helm is not meant. What an upgrade that failed has not deleted may only have the
+// annotations of Helm.
 func (l *leftovers) labelled() {
 	var released []graph.Node
 	for n := range l.Graph.Nodes() {
@@ -331,8 +332,8 @@ func (l *leftovers) ofAnother(n graph.Node) bool {
 	return err == nil && delivery.Release(o) != "" && delivery.Release(o) != l.plan.Namespace+"/"+l.plan.Name
 }
 
-// emptied is the namespace of a release, which Helm may have made and never deletes, unless it is one that Kubernetes makes, when nothing is
-// left in it but what Kubernetes puts into every namespace and what is left behind itself.
+// emptied is the namespace of a release, which Helm may have made and never deletes, unless it is one that Kubernetes makes, when nothing
+// is left in it but what Kubernetes puts into every namespace and what is left behind itself.
 func (l *leftovers) emptied() {
 	name := l.plan.Namespace
 	if l.plan.Tool != "helm" || name == "default" || strings.HasPrefix(name, "kube-") || l.Graph.Snapshot().BlindSpot(name) != "" {

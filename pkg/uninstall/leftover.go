@@ -51,16 +51,17 @@ const (
 	// Replaced: another object has its name. NotRead: what has to be known is not, which is Detail.
 	Replaced Holding = "Replaced"
 	NotRead  Holding = "NotRead"
-	// ByTool: the tool keeps it. Changed: it is not as it was in the plan. Data: its deletion might destroy the data of a volume. HasInstances: it is a
-	// definition with instances. Runs: it is a workload that another one has made. Finalizers: controllers that somebody installed have some on it.
+	// ByTool: the tool keeps it. Changed: it is not as it was in the plan. Data: its deletion might destroy the data of a volume.
+	// HasInstances: it is a definition with instances. Runs: it is a workload that another one has made. Finalizers: controllers that somebody
+	// installed have some on it.
 	ByTool       Holding = "KeptByTool"
 	Runs         Holding = "Runs"
 	Finalizers   Holding = "Finalizers"
 	Changed      Holding = "Changed"
 	Data         Holding = "Data"
 	HasInstances Holding = "HasInstances"
-	// OwnedBy an object, or OwnerOf one. DeliveredBy another release or tool. Unlabelled: it has lost the label by which it belonged. Repointed: it does not
-	// call the service any more by which it did.
+	// OwnedBy an object, or OwnerOf one. DeliveredBy another release or tool. Unlabelled: it has lost the label by which it belonged.
+	// Repointed: it does not call the service any more by which it did.
 	OwnedBy     Holding = "OwnedBy"
 	OwnerOf     Holding = "OwnerOf"
 	DeliveredBy Holding = "DeliveredBy"
@@ -69,8 +70,8 @@ const (
 	// Back: what it belonged to exists, which is Detail. Calls a service that exists, or what is outside the cluster.
 	Back  Holding = "Back"
 	Calls Holding = "Calls"
-	// UsedBy an object that names it, or who has rights by it. NamedBy one that has its name, maybe for something else. ClaimedBy a StatefulSet. Leased by the holder of a lease.
-	// Holds something, as a namespace.
+	// UsedBy an object that names it, or who has rights by it. NamedBy one that has its name, maybe for something else. ClaimedBy a
+	// StatefulSet. Leased by the holder of a lease. Holds something, as a namespace.
 	UsedBy    Holding = "UsedBy"
 	NamedBy   Holding = "NamedBy"
 	ClaimedBy Holding = "ClaimedBy"
@@ -78,7 +79,8 @@ const (
 	Holds     Holding = "Holds"
 )
 
-// judging is how they are judged. What is judged is the cluster as it is: of the plan only count which objects are meant, and how they belonged.
+// judging is how they are judged. What is judged is the cluster as it is: of the plan only count which objects are meant, and how they
+// belonged.
 type judging struct {
 	*World
 	*Saved
@@ -98,8 +100,8 @@ func (c *candidate) hold(why Holding, detail string, by types.UID) {
 	c.holds = append(c.holds, Hold{why, detail, by})
 }
 
-// Leftovers returns the state of the objects that were to stay, in the order of their identities. The caller has called Over before: what was to be
-// deleted is gone, so anything that has its name is another object.
+// Leftovers returns the state of the objects that were to stay, in the order of their identities. The caller has called Over before: what
+// was to be deleted is gone, so anything that has its name is another object.
 func (w *World) Leftovers(s *Saved) []Leftover {
 	j := &judging{World: w, Saved: s}
 	for _, l := range s.Left {

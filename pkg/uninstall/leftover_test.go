@@ -16,9 +16,11 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
 )
 
-// judged says what becomes of leftovers. A case begins with "leftovers", a tool, a name and a namespace; the cluster is that after the tool has run. After a
-// line with -- comes what was said before, "goes Kind/namespace/name" of what the tool deletes itself, "takes" of what goes with that, "left Belonging Kind/name detail" "kept Kind/name" and "made Kind/name"; at=2 and generation=3 are the version that it had (all have 1 now). "goes nothing" is a plan that deletes nothing; without any such line a Deployment of the name
-// has gone. A UID is the name, or what stands after @.
+// judged says what becomes of leftovers. A case begins with "leftovers", a tool, a name and a namespace; the cluster is that after the tool
+// has run. After a line with -- comes what was said before, "goes Kind/namespace/name" of what the tool deletes itself, "takes" of what
+// goes with that, "left Belonging Kind/name detail" "kept Kind/name" and "made Kind/name"; at=2 and generation=3 are the version that it
+// had (all have 1 now). "goes nothing" is a plan that deletes nothing; without any such line a Deployment of the name has gone. A UID is
+// the name, or what stands after @.
 func judged(t *testing.T, given string) string {
 	t.Helper()
 	world, plan, _ := strings.Cut(given, "\n--\n")

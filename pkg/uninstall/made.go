@@ -31,7 +31,8 @@ var madeTypes = slices.Concat(workloads, []schema.GroupResource{
 	evidence.Services.GroupResource(), evidence.ServiceAccounts.GroupResource(), {Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "rolebindings"},
 })
 
-// made are objects that programs of workloads have made which go: in the namespaces, and definitions of the API groups that roles name which go.
+// made are objects that programs of workloads have made which go: in the namespaces, and definitions of the API groups that roles name
+// which go.
 func (l *leftovers) made() {
 	programs := l.programs()
 	if len(programs) == 0 {
@@ -92,10 +93,12 @@ func (l *leftovers) ruledGroups() sets.Set[string] {
 	return groups
 }
 
-// programs are the names by which the programs of workloads call themselves: of each name and namespace the workload, empty when one has it that stays.
+// programs are the names by which the programs of workloads call themselves: of each name and namespace the workload, empty when one has it
+// that stays.
 type programs map[[2]string]string
 
-// programs are those of the workloads in the namespaces: the names of the workloads, of the images of their containers and of their commands.
+// programs are those of the workloads in the namespaces: the names of the workloads, of the images of their containers and of their
+// commands.
 func (l *leftovers) programs() programs {
 	var nodes []graph.Node
 	for _, resource := range workloads {
@@ -143,8 +146,8 @@ func (l *leftovers) programsOf(n graph.Node) []string {
 	return names
 }
 
-// wrote returns the workload that goes whose program has made an object, empty for none: who wrote it when it was created, or, where that does not show any
-// more, all that have written it.
+// wrote returns the workload that goes whose program has made an object, empty for none: who wrote it when it was created, or, where that
+// does not show any more, all that have written it.
 func (p programs) wrote(o *unstructured.Unstructured) string {
 	makers := slices.DeleteFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource != "" })
 	created := func(e metav1.ManagedFieldsEntry) bool {
@@ -162,8 +165,9 @@ func (p programs) wrote(o *unstructured.Unstructured) string {
 	return by
 }
 
-// of returns the workload as whose program something in a namespace, or with an empty one in none, was written. A name that many programs have counts in their own
-// namespace alone. Controllers of one program may each have a name that begins with that of the program, as those of cert-manager.
+// of returns the workload as whose program something in a namespace, or with an empty one in none, was written. A name that many programs
+// have counts in their own namespace alone. Controllers of one program may each have a name that begins with that of the program, as those
+// of cert-manager.
 func (p programs) of(namespace, manager string) string {
 	if namespace != "" {
 		for name := manager; name != ""; {

@@ -36,8 +36,8 @@ type Item struct {
 	Annotations map[string]string
 	// Passing: Kubernetes deletes it when it has finished.
 	Passing bool
-	// Needs are objects without which the pods of a Job, or a Pod, are not created, or do not start, by name: those that have a namespace are in its own.
-	// PodLabels are those of the pods of a Job, and Scopes those of quotas, with the name of the class of priority.
+	// Needs are objects without which the pods of a Job, or a Pod, are not created, or do not start, by name: those that have a namespace are
+	// in its own. PodLabels are those of the pods of a Job, and Scopes those of quotas, with the name of the class of priority.
 	Needs     []graph.Identity
 	PodLabels map[string]string
 	Scopes    map[string]string

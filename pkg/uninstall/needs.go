@@ -27,8 +27,8 @@ func accountOf(o *unstructured.Unstructured) string {
 	return evidence.Nested(o, "spec", "serviceAccountName")
 }
 
-// noAccount returns the account as which an object's controller would delete, when that has certainly gone by then: both controllers then delete
-// nothing, and remove their finalizer (kustomization_controller.go, finalize; helmrelease_controller.go, reconcileReleaseDeletion).
+// noAccount returns the account as which an object's controller would delete, when that has certainly gone by then: both controllers then
+// delete nothing, and remove their finalizer (kustomization_controller.go, finalize; helmrelease_controller.go, reconcileReleaseDeletion).
 func (f *following) noAccount(at int, n graph.Node, o *unstructured.Unstructured) string {
 	name := accountOf(o)
 	if name == "" || n.Resource().GroupResource() == delivery.Applications {
@@ -80,8 +80,8 @@ func (f *following) own() (graph.Node, *unstructured.Unstructured) {
 	return n, o
 }
 
-// needs finds out what the controller of a tool's object needs that goes by the plan, or does not exist, and what that means. d is nil for the tool's own
-// object, of which by is empty.
+// needs finds out what the controller of a tool's object needs that goes by the plan, or does not exist, and what that means. d is nil for
+// the tool's own object, of which by is empty.
 func (f *following) needs(n graph.Node, o *unstructured.Unstructured, by types.UID, d *delegate) {
 	f.need(n, f.needed(n, o))
 	if d != nil && n.Resource().GroupResource() == delivery.HelmReleases {
@@ -108,9 +108,9 @@ func (f *following) needs(n graph.Node, o *unstructured.Unstructured, by types.U
 }
 
 // needed is what the controller of a tool's object needs for it besides an account: for an Application its AppProject
-// (github.com/argoproj/argo-cd/v3/controller/appcontroller.go, finalizeApplicationDeletion: getAppProj), and for a Kustomization the Secret or ConfigMap by which it
-// reaches its cluster (kustomization_controller.go, finalize), but neither its source nor the Secret of its spec.decryption. Without such a Secret
-// helm-controller uninstalls nothing, and ends (reconcileReleaseDeletion).
+// (github.com/argoproj/argo-cd/v3/controller/appcontroller.go, finalizeApplicationDeletion: getAppProj), and for a Kustomization the Secret
+// or ConfigMap by which it reaches its cluster (kustomization_controller.go, finalize), but neither its source nor the Secret of its
+// spec.decryption. Without such a Secret helm-controller uninstalls nothing, and ends (reconcileReleaseDeletion).
 func (f *following) needed(n graph.Node, o *unstructured.Unstructured) []preview.Need {
 	secret, settings := evidence.Nested(o, "spec", "kubeConfig", "secretRef", "name"), evidence.Nested(o, "spec", "kubeConfig", "configMapRef", "name")
 	switch resource := n.Resource().GroupResource(); {
@@ -126,7 +126,8 @@ func (f *following) needed(n graph.Node, o *unstructured.Unstructured) []preview
 	return nil
 }
 
-// acts reports whether the controller of a tool's object does anything for its deletion but remove its finalizer, for which it needs nothing.
+// acts reports whether the controller of a tool's object does anything for its deletion but remove its finalizer, for which it needs
+// nothing.
 func acts(n graph.Node, o *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
 	switch n.Resource().GroupResource() {
@@ -144,8 +145,8 @@ func projectName(app *unstructured.Unstructured) string {
 	return cmp.Or(evidence.Nested(app, "spec", "project"), "default")
 }
 
-// project is the AppProject of an Application, which is in the namespace of the controller. One with a finalizer is there until no Application
-// names it (finalizeProjectDeletion).
+// project is the AppProject of an Application, which is in the namespace of the controller. One with a finalizer is there until no
+// Application names it (finalizeProjectDeletion).
 func (f *following) project(n graph.Node, o *unstructured.Unstructured) []preview.Need {
 	namespace, certain := f.argoNamespace(n, o)
 	needs := f.necessary(appProjects, "AppProject", namespace, projectName(o))
@@ -177,8 +178,8 @@ func (f *following) necessary(resource schema.GroupVersionResource, kind, namesp
 	return needs
 }
 
-// lacksRights looks for an account to which no binding gives rights: the controllers try again for ever then. The rights may be those of all
-// accounts, so it is not certain. by is as in Barrier.
+// lacksRights looks for an account to which no binding gives rights: the controllers try again for ever then. The rights may be those of
+// all accounts, so it is not certain. by is as in Barrier.
 func (f *following) lacksRights(by, own types.UID, account graph.Identity, grants []preview.Need) {
 	if len(grants) > 0 || !f.bindingsRead() {
 		return
@@ -206,8 +207,8 @@ func (f *following) bindingsRead() bool {
 	return true
 }
 
-// deprivesItself looks for what a controller deletes itself of the rights by which it does: whether what comes after it is deleted depends on how
-// soon RBAC forgets. by is as in Barrier.
+// deprivesItself looks for what a controller deletes itself of the rights by which it does: whether what comes after it is deleted depends
+// on how soon RBAC forgets. by is as in Barrier.
 func (f *following) deprivesItself(by, own types.UID, account graph.Identity, grants []preview.Need) {
 	p := f.plan
 	for _, grant := range grants {
@@ -277,8 +278,8 @@ func (f *following) emptied(name string) bool {
 	return name != "" && slices.ContainsFunc(f.Evidence.Named(evidence.Namespaces.GroupResource(), "", name), func(n graph.Node) bool { return len(f.plan.in(n.UID())) > 0 })
 }
 
-// grants are the bindings that give a service account rights, and their roles. While the account is there, kustomize-controller and helm-controller
-// try again for ever when they may not delete. It is certain of the only binding alone.
+// grants are the bindings that give a service account rights, and their roles. While the account is there, kustomize-controller and
+// helm-controller try again for ever when they may not delete. It is certain of the only binding alone.
 func (f *following) grants(namespace, name string) []preview.Need {
 	var needs []preview.Need
 	bindings, account := 0, controllers.Account{Namespace: namespace, Name: name}
@@ -309,8 +310,8 @@ func (f *following) grants(namespace, name string) []preview.Need {
 	return needs
 }
 
-// Settle takes out of the plan what the controllers of tools' objects would have deleted that certainly do not get that far, by what is foreseen, and
-// reports whether there was any: then it is to be played again.
+// Settle takes out of the plan what the controllers of tools' objects would have deleted that certainly do not get that far, by what is
+// foreseen, and reports whether there was any: then it is to be played again.
 func (p *Plan) Settle(outcomes []gc.Outcome, s *foresight.Sight) bool {
 	if s == nil {
 		return false
@@ -331,8 +332,8 @@ func (p *Plan) Settle(outcomes []gc.Outcome, s *foresight.Sight) bool {
 	return len(p.Barriers) < before
 }
 
-// doubtNested has outcomes be Unknown of what is deleted only if a delegate is, or if what its controller needs is there by then; and what awaits
-// something be as that is.
+// doubtNested has outcomes be Unknown of what is deleted only if a delegate is, or if what its controller needs is there by then; and what
+// awaits something be as that is.
 func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 	by := map[types.UID]*gc.Outcome{}
 	for i := range outcomes {
@@ -359,8 +360,8 @@ func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 	}
 }
 
-// unsure is the tool's object by whose deletion a barrier is, if that might get stuck: a delegate, or the plan's own where it is not known whether any
-// controller acts on it.
+// unsure is the tool's object by whose deletion a barrier is, if that might get stuck: a delegate, or the plan's own where it is not known
+// whether any controller acts on it.
 func (p *Plan) unsure(barrier int, s *foresight.Sight) graph.Identity {
 	switch by := p.Barriers[barrier].By; {
 	case s == nil:
@@ -372,8 +373,9 @@ func (p *Plan) unsure(barrier int, s *foresight.Sight) graph.Identity {
 	return graph.Identity{}
 }
 
-// tried has a tool's object stay as long as its controller may not delete something: that tries again for ever (kustomization_controller.go, finalize;
-// helm-controller/internal/reconcile/uninstall.go; argo-cd/v3/controller/appcontroller.go, finalizeApplicationDeletion).
+// tried has a tool's object stay as long as its controller may not delete something: that tries again for ever
+// (kustomization_controller.go, finalize; helm-controller/internal/reconcile/uninstall.go; argo-cd/v3/controller/appcontroller.go,
+// finalizeApplicationDeletion).
 func (p *Plan) tried(by map[types.UID]*gc.Outcome, s *foresight.Sight) {
 	for i := range p.Barriers {
 		tool := by[cmp.Or(p.Barriers[i].By.UID, p.Own.UID)]
@@ -394,8 +396,8 @@ func (p *Plan) mayKeep(o *gc.Outcome) bool {
 	})
 }
 
-// await has what awaits something that is not deleted not be deleted either, and reports whether anything changed: the barriers after an awaited
-// one, and a delegate that waits for all that its controller deletes. gc.InWaves says it of the tool's own barriers.
+// await has what awaits something that is not deleted not be deleted either, and reports whether anything changed: the barriers after an
+// awaited one, and a delegate that waits for all that its controller deletes. gc.InWaves says it of the tool's own barriers.
 func (p *Plan) await(by map[types.UID]*gc.Outcome) (changed bool) {
 	wait := func(id graph.Identity, awaited *Barrier) {
 		o := by[id.UID]

@@ -40,9 +40,9 @@ type following struct {
 	seen map[types.UID]bool
 }
 
-// Follow adds to a plan what the controllers of tools' own objects delete in turn that go by it, as targets, or with a namespace, a definition or
-// an owner: each by the rules of its own, from the barrier on in which that object goes, and in no order with the barriers that come later, which
-// do not wait for it unless they are awaited. It is to be called once, and before anything is made of the plan.
+// Follow adds to a plan what the controllers of tools' own objects delete in turn that go by it, as targets, or with a namespace, a
+// definition or an owner: each by the rules of its own, from the barrier on in which that object goes, and in no order with the barriers
+// that come later, which do not wait for it unless they are awaited. It is to be called once, and before anything is made of the plan.
 func (w *World) Follow(p *Plan) {
 	p.inTurn()
 	p.graph = w.Graph
@@ -64,7 +64,8 @@ func (w *World) Follow(p *Plan) {
 	f.spared()
 }
 
-// inTurn has each barrier come after the one before, and only when that has gone if it is awaited. The tool's own object is in the first of its barriers alone.
+// inTurn has each barrier come after the one before, and only when that has gone if it is awaited. The tool's own object is in the first of
+// its barriers alone.
 func (p *Plan) inTurn() {
 	for i := range p.Barriers {
 		b := &p.Barriers[i]
@@ -109,9 +110,10 @@ func (f *following) delegates(at int) []graph.Node {
 	return all
 }
 
-// keepsApplications looks at an ApplicationSet, of which the garbage collector deletes the Applications: with a policy that allows no deletion, and a
-// finalizer by which it has the time, its controller removes their owner references first, unless it was told not to obey the policy
-// (github.com/argoproj/argo-cd/v3/applicationset/controllers/applicationset_controller.go, Reconcile; utils/policy.go, DefaultPolicy).
+// keepsApplications looks at an ApplicationSet, of which the garbage collector deletes the Applications: with a policy that allows no
+// deletion, and a finalizer by which it has the time, its controller removes their owner references first, unless it was told not to obey
+// the policy (github.com/argoproj/argo-cd/v3/applicationset/controllers/applicationset_controller.go, Reconcile; utils/policy.go,
+// DefaultPolicy).
 func (f *following) keepsApplications(n graph.Node) {
 	o, err := f.Evidence.Whole(n)
 	if err != nil || len(n.Finalizers()) == 0 {
@@ -127,8 +129,8 @@ func (f *following) keepsApplications(n graph.Node) {
 	}
 }
 
-// follow adds what the controller of an object does when that goes with a barrier, as barriers of its own that are the next ones, and returns
-// how many these are.
+// follow adds what the controller of an object does when that goes with a barrier, as barriers of its own that are the next ones, and
+// returns how many these are.
 func (f *following) follow(at, next int, n graph.Node) int {
 	p := f.plan
 	o, err := f.Evidence.Whole(n)
@@ -224,8 +226,8 @@ func (f *following) chain(at, next int, n graph.Node, inner *Plan) []Barrier {
 	return chain
 }
 
-// insert adds barriers before the one with the number next, of which the first begins with the barrier at. What comes after that comes after all of
-// them when it awaits the object by whose deletion they are: its finalizer is there until all deletes have been answered.
+// insert adds barriers before the one with the number next, of which the first begins with the barrier at. What comes after that comes
+// after all of them when it awaits the object by whose deletion they are: its finalizer is there until all deletes have been answered.
 func (p *Plan) insert(at, next int, chain []Barrier, awaited bool) {
 	if len(chain) == 0 {
 		return

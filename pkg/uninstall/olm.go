@@ -15,8 +15,8 @@ import (
 )
 
 // olmOrder are the types of what olm-operator deletes by its labels while a ClusterServiceVersion has its finalizer, in this order
-// (operator-lifecycle-manager/pkg/controller/operators/olm/operator.go, processFinalizer), and olmAfter those of what it deletes when that is gone: the latter are its copies
-// (handleClusterServiceVersionDeletion).
+// (operator-lifecycle-manager/pkg/controller/operators/olm/operator.go, processFinalizer), and olmAfter those of what it deletes when that
+// is gone: the latter are its copies (handleClusterServiceVersionDeletion).
 var (
 	olmOrder = []schema.GroupResource{
 		evidence.ClusterRoleBindings.GroupResource(), {Group: evidence.ClusterRoleBindings.Group, Resource: "clusterroles"},
@@ -47,9 +47,9 @@ func Subscription(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, 
 	}, nil
 }
 
-// ClusterServiceVersion is what olm-operator does when one is deleted: it deletes cluster-wide rights and webhook configurations by its labels, and takes
-// its finalizer off. Then the garbage collector deletes what has it as owner, and olm-operator its APIServices. No definition is deleted, and so no
-// custom resource, unless spec.cleanup says so.
+// ClusterServiceVersion is what olm-operator does when one is deleted: it deletes cluster-wide rights and webhook configurations by its
+// labels, and takes its finalizer off. Then the garbage collector deletes what has it as owner, and olm-operator its APIServices. No
+// definition is deleted, and so no custom resource, unless spec.cleanup says so.
 func ClusterServiceVersion(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	p := &Plan{
 		Tool: "olm", Order: "OLM", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground, Deliverer: "ClusterServiceVersion",

@@ -49,7 +49,8 @@ type Plan struct {
 	// Halt is why the tool deletes nothing at all, nil when it does.
 	Halt *Open
 
-	// delegates are what Follow found, and needs what their controllers need. doubts say why it is not known of what they delete whether they do.
+	// delegates are what Follow found, and needs what their controllers need. doubts say why it is not known of what they delete whether they
+	// do.
 	delegates []*delegate
 	graph     *graph.Graph // set by Follow
 	wanted    []wanted     // what is to stay
@@ -90,25 +91,26 @@ const (
 	NotOwned Reason = "NotOwned"
 	// OutOfScope: the parent of the apply set does not name its type or its namespace.
 	OutOfScope Reason = "OutOfScope"
-	// NotLabelled: it does not bear the labels of the Kustomization. MarkedOff: it bears a mark, which is Detail, by which the tool leaves it alone.
+	// NotLabelled: it does not bear the labels of the Kustomization. MarkedOff: it bears a mark, which is Detail, by which the tool leaves it
+	// alone.
 	NotLabelled Reason = "NotLabelled"
 	MarkedOff   Reason = "MarkedOff"
-	// Suspended, NoPrune, NoFinalizer, DeletionPolicy: the tool's own object is suspended, does not prune, has no finalizer by which it would, or has a
-	// policy, which is Detail, to keep all.
+	// Suspended, NoPrune, NoFinalizer, DeletionPolicy: the tool's own object is suspended, does not prune, has no finalizer by which it would,
+	// or has a policy, which is Detail, to keep all.
 	Suspended      Reason = "Suspended"
 	NoPrune        Reason = "NoPrune"
 	NoFinalizer    Reason = "NoFinalizer"
 	DeletionPolicy Reason = "DeletionPolicy"
-	// Definition: Argo CD deletes no CustomResourceDefinition. NoDestination: nor anything of an Application whose destination is no cluster, or two.
-	// OwnedByOther: nor what has owners, which goes with these.
+	// Definition: Argo CD deletes no CustomResourceDefinition. NoDestination: nor anything of an Application whose destination is no cluster,
+	// or two. OwnedByOther: nor what has owners, which goes with these.
 	Definition Reason = "Definition"
 	// KeptDefinition: OLM deletes none. OfNamespace: it is for all operators of its namespace.
 	KeptDefinition Reason = "KeptDefinition"
 	OfNamespace    Reason = "OfNamespace"
 	NoDestination  Reason = "NoDestination"
 	OwnedByOther   Reason = "OwnedByOther"
-	// NoAccount: the ServiceAccount as which it would be deleted, which is Detail, has gone. Undone: the tool's object by which it would be is not
-	// deleted, or stuck before.
+	// NoAccount: the ServiceAccount as which it would be deleted, which is Detail, has gone. Undone: the tool's object by which it would be is
+	// not deleted, or stuck before.
 	NoAccount Reason = "NoAccount"
 	Undone    Reason = "Undone"
 )
@@ -177,8 +179,8 @@ const (
 	HookExists Cause = "HookExists"
 	// HookLacks: what a hook needs, which is Detail, does not exist by then, so that it or its pods cannot be created.
 	HookLacks Cause = "HookLacks"
-	// HookDenied: a hook, or the pods of its Job, cannot be created, as Detail says. HookUnsure: before the deletion that is so, or it gets stuck, if what is not
-	// known is so; HookUnsureAfter: after it.
+	// HookDenied: a hook, or the pods of its Job, cannot be created, as Detail says. HookUnsure: before the deletion that is so, or it gets
+	// stuck, if what is not known is so; HookUnsureAfter: after it.
 	HookDenied      Cause = "HookDenied"
 	HookUnsure      Cause = "HookUnsure"
 	HookUnsureAfter Cause = "HookUnsureAfter"
@@ -200,9 +202,8 @@ const (
 	Nested Cause = "Nested"
 	// NoController: the tool is a controller, and does not work.
 	NoController Cause = "NoController"
-	// Untracked: the live object does not bear the Application's name in the usual annotation, nor in the label without that. Unconfirmed: Argo CD deletes nothing until
-	// somebody confirms it.
-	// MayKeep: by the Application's options recent versions of Argo CD keep the object.
+	// Untracked: the live object does not bear the Application's name in the usual annotation, nor in the label without that. Unconfirmed:
+	// Argo CD deletes nothing until somebody confirms it. MayKeep: by the Application's options recent versions of Argo CD keep the object.
 	Untracked   Cause = "Untracked"
 	MayKeep     Cause = "MayKeep"
 	Unconfirmed Cause = "Unconfirmed"
@@ -255,7 +256,8 @@ func (p *Plan) Job() preview.Job {
 	return j
 }
 
-// Doubt has what the tool may or may not delete, by what is open and by what is foreseen, be Unknown among the outcomes that say that it is deleted.
+// Doubt has what the tool may or may not delete, by what is open and by what is foreseen, be Unknown among the outcomes that say that it is
+// deleted.
 func (p *Plan) Doubt(outcomes []gc.Outcome, s *foresight.Sight) {
 	for i := range outcomes {
 		o := &outcomes[i]

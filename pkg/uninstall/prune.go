@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Prune is what a prune does with the objects of one set of manifests that another does not have any more: it deletes them in the background.
-// In which order differs from tool to tool, and with kubectl from run to run (k8s.io/kubectl/pkg/cmd/apply/prune.go and
+// Prune is what a prune does with the objects of one set of manifests that another does not have any more: it deletes them in the
+// background. In which order differs from tool to tool, and with kubectl from run to run (k8s.io/kubectl/pkg/cmd/apply/prune.go and
 // applyset_pruner.go go over maps), so that none is assumed.
 func Prune(w *World, before, after []Item) *Plan {
 	p := &Plan{Tool: "prune", Order: "any order", Namespace: w.Namespace, Policy: metav1.DeletePropagationBackground}

@@ -145,7 +145,8 @@ func (r *Report) stay() {
 	}
 }
 
-// tokens adds the Secrets with tokens of accounts that go, which Kubernetes deletes with these (pkg/controller/serviceaccount/tokens_controller.go).
+// tokens adds the Secrets with tokens of accounts that go, which Kubernetes deletes with these
+// (pkg/controller/serviceaccount/tokens_controller.go).
 func (r *Report) tokens(w *World) {
 	accounts, known := map[types.UID]bool{}, map[types.UID]bool{}
 	namespaces := sets.New[string]()
@@ -194,7 +195,8 @@ func (o *Open) fails() bool {
 	return o.Fails() || slices.Contains([]Cause{Unread, Nested, HookUnsure, HookUnsureAfter}, o.Cause)
 }
 
-// Fails reports whether the tool certainly reports a failure for what is open: for a kind or a name that is missing only if that is a hook's.
+// Fails reports whether the tool certainly reports a failure for what is open: for a kind or a name that is missing only if that is a
+// hook's.
 func (o *Open) Fails() bool {
 	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookLacks || o.Cause == HookDenied || (o.Cause == Generated || o.Cause == NoSuchKind) && o.Detail != ""
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// Saved is what was said of an uninstallation before the tool ran. It says which objects are meant, by UID; what they are like now, the cluster
-// alone says.
+// Saved is what was said of an uninstallation before the tool ran. It says which objects are meant, by UID; what they are like now, the
+// cluster alone says.
 type Saved struct {
 	Tool, Namespace, Name string
 	Command               []string
@@ -49,8 +49,9 @@ func (w *World) ClusterUID() types.UID {
 	return ""
 }
 
-// Over returns an error unless the tool has done its work in this cluster: what it was to delete is gone, by UID, as far as lists
-// prove that, nothing that it was to delete itself exists again under its name, and no release of the name is installed. The error is a NotOverError, or says what was not read.
+// Over returns an error unless the tool has done its work in this cluster: what it was to delete is gone, by UID, as far as lists prove
+// that, nothing that it was to delete itself exists again under its name, and no release of the name is installed. The error is a
+// NotOverError, or says what was not read.
 func (w *World) Over(s *Saved) error {
 	if here := w.ClusterUID(); here != "" && s.Cluster != "" && here != s.Cluster {
 		return anotherCluster
@@ -99,8 +100,9 @@ func (w *World) resourceNow(id graph.Identity) schema.GroupResource {
 	return id.Resource.GroupResource()
 }
 
-// restored reports whether Kubernetes itself recreates an object under its name: what is in every namespace, its own namespaces, its roles and bindings
-// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy), and the APIServices of definitions and of its own groups (pkg/controlplane/apiserver/aggregator.go).
+// restored reports whether Kubernetes itself recreates an object under its name: what is in every namespace, its own namespaces, its roles
+// and bindings (plugin/pkg/auth/authorizer/rbac/bootstrappolicy), and the APIServices of definitions and of its own groups
+// (pkg/controlplane/apiserver/aggregator.go).
 func restored(n graph.Node) bool {
 	name, labels := n.Name(), n.Object().Labels
 	return everywhere(n) || labels["kubernetes.io/bootstrapping"] != "" || labels["kube-aggregator.kubernetes.io/automanaged"] != "" ||

@@ -23,9 +23,9 @@ import (
 )
 
 // TestScenarios runs the scenarios in testdata/*.txt. The first line of a case says which tool removes what: "helm 3 web shop" is the
-// release web in the namespace shop, "flux Kustomization/shop/web shop" and "applyset Secret/shop/web shop" are of that object, "prune shop" is a prune of objects that are in the namespace shop if they state none. Then comes a
-// cluster, as explaintest.World reads it; after a line with -- the manifest, of a prune two of them; and after the last such line what
-// the tool does, and what is left.
+// release web in the namespace shop, "flux Kustomization/shop/web shop" and "applyset Secret/shop/web shop" are of that object, "prune
+// shop" is a prune of objects that are in the namespace shop if they state none. Then comes a cluster, as explaintest.World reads it; after
+// a line with -- the manifest, of a prune two of them; and after the last such line what the tool does, and what is left.
 func TestScenarios(t *testing.T) {
 	scenarios.Run(t, func(t *testing.T, body string) string {
 		end := strings.LastIndex(body, "\n--\n")

@@ -36,8 +36,8 @@ type users struct {
 	unread map[graph.Identity]string
 }
 
-// usersOf looks for objects that name one of the identities, in all that was listed. Who is made by the controller of another object stands for that, and
-// is no user of it.
+// usersOf looks for objects that name one of the identities, in all that was listed. Who is made by the controller of another object stands
+// for that, and is no user of it.
 func (w *World) usersOf(ids []graph.Identity) users {
 	found := users{map[graph.Identity][]use{}, map[graph.Identity]string{}}
 	if len(ids) == 0 {

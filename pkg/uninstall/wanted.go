@@ -50,7 +50,8 @@ func (f *following) spared() {
 	}
 }
 
-// another is who has deployed an object, nil when that is what is removed or goes, when it does not exist any more, or when nobody is known to have.
+// another is who has deployed an object, nil when that is what is removed or goes, when it does not exist any more, or when nobody is known
+// to have.
 func (f *following) another(o *unstructured.Unstructured) *delivery.Mark {
 	marks := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool {
 		return m.Usual || m.Kind == "ApplySet" || m.Kind == "Release" && o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm"
@@ -69,7 +70,8 @@ func (f *following) exists(m *delivery.Mark) bool {
 	return !f.Graph.Snapshot().ListedIn(evidence.Secrets.GroupResource(), m.Namespace) || f.Record(m.Namespace, m.Name) != ""
 }
 
-// keepMark is a mark by which tools are told to keep an object, empty without one. One that the latest manifests do not have any more is kept by it, too.
+// keepMark is a mark by which tools are told to keep an object, empty without one. One that the latest manifests do not have any more is
+// kept by it, too.
 func keepMark(o *unstructured.Unstructured) string {
 	if hasOption(o, policyAnnotation, "keep") {
 		return policyAnnotation + ": keep"

@@ -63,7 +63,8 @@ type found struct {
 	Item
 	state state
 	node  graph.Node
-	// resource is that of its kind, unless it is unserved or that was not read; elsewhere: the server has it, but not in the version of the manifest.
+	// resource is that of its kind, unless it is unserved or that was not read; elsewhere: the server has it, but not in the version of the
+	// manifest.
 	resource  graph.Resource
 	elsewhere bool
 }

@@ -32,8 +32,8 @@ func shrunk(way []*explain.Remedy) sets.Set[string] {
 	return all.Delete("")
 }
 
-// findEnded finds out what goes with the pods that ways out end, and what others delete once an object is freed, and then what these lead to. What
-// cannot be read is Unlisted.
+// findEnded finds out what goes with the pods that ways out end, and what others delete once an object is freed, and then what these lead
+// to. What cannot be read is Unlisted.
 func (l *Look) findEnded(reader *evidence.Reader, f *ensuing.Finder) {
 	l.ended, l.unwanted = map[types.UID][]graph.Node{}, map[schema.GroupResource][]graph.Node{}
 	var may graph.Fall

@@ -80,7 +80,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// A temporary change is taken back once, however often and with whatever answer it was sent, and closed in the journal once it can arrive no more.
+// A temporary change is taken back once, however often and with whatever answer it was sent, and closed in the journal once it can arrive
+// no more.
 func TestAnswersOfTemporary(t *testing.T) {
 	interrupted, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -19,7 +19,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
-// family is a look of objects, each "name" or "name<owner", that is being deleted unless it ends with "!". What was asked for has a verdict.
+// family is a look of objects, each "name" or "name<owner", that is being deleted unless it ends with "!". What was asked for has a
+// verdict.
 func family(objects string, asked map[string]explain.Verdict) *unstick.Look {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
@@ -51,7 +52,8 @@ func reporting(verdicts map[string]explain.Verdict) *explain.Report {
 
 type verdicts = map[string]explain.Verdict
 
-// Freed is what is gone with all that was terminating with it; the run is done when nothing that was asked for is left, nor what followed it.
+// Freed is what is gone with all that was terminating with it; the run is done when nothing that was asked for is left, nor what followed
+// it.
 func TestOutcome(t *testing.T) {
 	web := "web rs<web pod<rs"
 	for name, test := range map[string]struct {

@@ -96,8 +96,8 @@ func (l *Look) follows(n graph.Node, touched sets.Set[types.UID]) bool {
 	return false
 }
 
-// collect has the garbage collector's work done to the objects, and by the actions, that were agreed to, now or as what follows. What comes up besides
-// is left to the next look.
+// collect has the garbage collector's work done to the objects, and by the actions, that were agreed to, now or as what follows. What comes
+// up besides is left to the next look.
 func (r *run) collect(ctx context.Context, writes []Write) error {
 	agreed := map[string]Write{}
 	for i := range writes {

@@ -48,7 +48,8 @@ type Look struct {
 	above evidence.Above
 	// live are the claims and snapshots of which the data would be destroyed, and of which none is known to go.
 	live []graph.Node
-	// ended are what goes with the pods that a change of an object ends, by that, the pods that a taint evicts, and what others delete once it is freed.
+	// ended are what goes with the pods that a change of an object ends, by that, the pods that a taint evicts, and what others delete once it
+	// is freed.
 	ended map[types.UID][]graph.Node
 	// unwanted are what the controller of a type deletes as soon as it acts.
 	unwanted map[schema.GroupResource][]graph.Node

@@ -18,7 +18,8 @@ import (
 
 // event is what happens at a request: something that another one does right before or after it is carried out, or what becomes of it.
 type event struct {
-	// Of is the kind of the request (read, write, look), and N its number among those of its kind, at which it happens first; Times is how often.
+	// Of is the kind of the request (read, write, look), and N its number among those of its kind, at which it happens first; Times is how
+	// often.
 	Of       string
 	N, Times int
 	// Do is a deed of deeds, or a fault of faults; After is when. With is what of.
@@ -36,9 +37,9 @@ func (e event) at(kind string, n int, after bool) bool {
 	return e.Of == kind && n >= e.N && n < e.N+e.Times && e.After == after
 }
 
-// faults of a write: no answer, and it is never made, or it was, or it is made later (before so many other requests, or after all), or the server
-// says no, or the disk of the journal is full for a while, or the run is killed, maybe while the write is in flight,
-// or interrupted. Of a look it may be that a type could not be listed.
+// faults of a write: no answer, and it is never made, or it was, or it is made later (before so many other requests, or after all), or the
+// server says no, or the disk of the journal is full for a while, or the run is killed, maybe while the write is in flight, or interrupted.
+// Of a look it may be that a type could not be listed.
 var faults = []string{"lost", "late", "late", "late", "429", "500", "invalid", "kill", "kill in flight", "kill in flight", "disk", "interrupt"}
 
 // deeds of others, each of one object of those for which it makes sense.

@@ -239,7 +239,8 @@ func (p *play) checkCollected(s *send, v *testapi.Version) {
 	}
 }
 
-// ownerChanged reports whether an owner of the object has gone since, or others have changed it: what that leads to is the collector's work as well.
+// ownerChanged reports whether an owner of the object has gone since, or others have changed it: what that leads to is the collector's work
+// as well.
 func (p *play) ownerChanged(o *unstructured.Unstructured, since int) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return max(p.gone[ref.UID], p.meddled[ref.UID]) > since })
 }

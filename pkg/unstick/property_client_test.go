@@ -40,11 +40,13 @@ type client struct {
 	cancel  context.CancelFunc
 	// dead: the run was killed. undoes: it takes back alone. stopped: a change could not be kept.
 	dead, undoes, stopped bool
-	// looked is how much of the history the last look has seen, heard what the garbage collector's work has, and readAt the last read of an object.
+	// looked is how much of the history the last look has seen, heard what the garbage collector's work has, and readAt the last read of an
+	// object.
 	looked, heard int
 	reads         map[graph.Identity]*unstructured.Unstructured
 	readAt        map[graph.Identity]int
-	// intents are those of the changes that were shown, by their keys; agreed those that were agreed to, agreedWork those of the garbage collector.
+	// intents are those of the changes that were shown, by their keys; agreed those that were agreed to, agreedWork those of the garbage
+	// collector.
 	intents            map[string]intent
 	temporary          map[string]remedy.Op
 	agreed, agreedWork map[string]bool
@@ -75,7 +77,8 @@ func (p *play) newClient(name string) *client {
 
 var errDead = errors.New("killed")
 
-// at makes a request: others act right before, and the play goes on right after. No two are at the same time, so that a case can be repeated.
+// at makes a request: others act right before, and the play goes on right after. No two are at the same time, so that a case can be
+// repeated.
 func (c *client) at(kind string, id graph.Identity, carryOut func(n int) error) error {
 	hash := fnv.New32a()
 	_, _ = fmt.Fprint(hash, c.name, kind, id.Resource.Resource, id.Name)

@@ -40,8 +40,8 @@ type attempt struct {
 	err  error
 }
 
-// What a run does depends on the answers that it gets, so a case ends on an API server as in memory when each change gets the same answer there and
-// makes the same of its object: all that was sent in a case, and what others did, is done again on a real one.
+// What a run does depends on the answers that it gets, so a case ends on an API server as in memory when each change gets the same answer
+// there and makes the same of its object: all that was sent in a case, and what others did, is done again on a real one.
 func TestPropertiesReplayed(t *testing.T) {
 	nightly.Only(t, "hundreds of cases on a control plane")
 	cp := controlplane.Start(t, controlplane.Options{})

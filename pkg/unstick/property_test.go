@@ -31,8 +31,8 @@ type script struct {
 	World  things
 	Events []event
 	Allow  explain.Risk
-	// Verb is what the first run does, and Rivals what another does: unstick, delete or collect. Targets are the names that delete is given, with the policy,
-	// and Safe is its order.
+	// Verb is what the first run does, and Rivals what another does: unstick, delete or collect. Targets are the names that delete is given,
+	// with the policy, and Safe is its order.
 	Verb, Rivals string
 	Targets      []string
 	Policy       metav1.DeletionPropagation
@@ -40,8 +40,8 @@ type script struct {
 	// Consent is how the plan is agreed to; No is how many questions are answered by yes before one is by no, 0 for all.
 	Consent string
 	No      int
-	// Rival: another run begins so many tenths of a second later, -1 for none. Again: a run follows, which takes back what the first has left. Undo: the
-	// first is undone.
+	// Rival: another run begins so many tenths of a second later, -1 for none. Again: a run follows, which takes back what the first has left.
+	// Undo: the first is undone.
 	Rival       int
 	Again, Undo bool
 }
@@ -367,8 +367,8 @@ func (p *play) run(ctx context.Context) []string {
 	return p.violations
 }
 
-// Whatever others do between any two requests, and whatever becomes of these: nothing is changed that nobody has agreed to, what others have
-// changed is kept, what is temporary is as before in the end, and what is said is so.
+// Whatever others do between any two requests, and whatever becomes of these: nothing is changed that nobody has agreed to, what others
+// have changed is kept, what is temporary is as before in the end, and what is said is so.
 func TestProperties(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -90,8 +90,8 @@ func (l *Look) partsOf(c *explain.Cause, way []*explain.Remedy) []graph.Part {
 	return parts
 }
 
-// unlisted reports whether a part could not be listed. Types that the API server cannot list because it fails at them are no part of everything: it
-// fails at writes of them, too.
+// unlisted reports whether a part could not be listed. Types that the API server cannot list because it fails at them are no part of
+// everything: it fails at writes of them, too.
 func (l *Look) unlisted(p graph.Part) bool {
 	s := l.Graph.Snapshot()
 	if p != (graph.Part{}) {
@@ -164,8 +164,9 @@ func (l *Look) leaving() []graph.Node {
 	return l.leave
 }
 
-// lets are the objects that a way out may free, or deletes, besides those that a cause blocks, and the content of the namespaces that were asked for:
-// what is being deleted, or in a namespace that is, and waits for the same, and what goes with the pods that it ends, and with what it frees.
+// lets are the objects that a way out may free, or deletes, besides those that a cause blocks, and the content of the namespaces that were
+// asked for: what is being deleted, or in a namespace that is, and waits for the same, and what goes with the pods that it ends, and with
+// what it frees.
 func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 	w, frees, asked := l.waiting(c), graph.NewSet(l.frees(c, way)...), sets.New[string]()
 	for _, id := range l.left() {
@@ -214,7 +215,8 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 	return l.withDependents(all, frees, way)
 }
 
-// after are what others delete once an object is gone. What a tool's own object has deployed its controller deletes, if a way out has it act.
+// after are what others delete once an object is gone. What a tool's own object has deployed its controller deletes, if a way out has it
+// act.
 func (l *Look) after(n graph.Node, way []*explain.Remedy) []graph.Node {
 	if delivery.Known(n.Resource().GroupResource()) && !l.reaches(way) {
 		return nil
@@ -264,8 +266,8 @@ func (l *Look) stores(c *explain.Cause) bool {
 	})
 }
 
-// reclaims returns what reports whether a way out of a cause has a volume that waits for that reclaimed: it passes what refuses changes of the volume,
-// or starts the driver. Where it is not known which driver that is, each may be it.
+// reclaims returns what reports whether a way out of a cause has a volume that waits for that reclaimed: it passes what refuses changes of
+// the volume, or starts the driver. Where it is not known which driver that is, each may be it.
 func (l *Look) reclaims(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
 	if c.Waits != nil {
 		return func(s *Stake) bool {

@@ -134,8 +134,8 @@ type run struct {
 }
 
 // Run carries out plan after plan until nothing is stuck that the options allow to free, or nothing changes any more. first is a look that
-// was made a moment ago, nil for none. Temporary changes are taken back before it returns, also when the context has ended. The report is never
-// nil; the error says why it ended early.
+// was made a moment ago, nil for none. Temporary changes are taken back before it returns, also when the context has ended. The report is
+// never nil; the error says why it ended early.
 func (e *Edges) Run(ctx context.Context, first *Look, o *Options, c change.Beforehand) (*Report, error) {
 	r := &run{Edges: e, options: o, consent: c, done: sets.Set[string]{}, refused: sets.Set[string]{}, agreed: sets.Set[string]{}, skips: map[string]int{}, objects: map[types.UID]graph.Identity{}, gone: sets.Set[types.UID]{}, changed: e.Now()}
 	err := r.rounds(ctx, first)
@@ -388,9 +388,10 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 	return Record{Time: made.Time, Write: fresh, Result: made.Status, Err: made.Err, before: made.Before}
 }
 
-// beating reads an object again for which a change was refused before because it had another version. Where a look takes long, and somebody writes
-// the time into the object every few seconds, no version that was read before the look is ever the one that is there. A later version that differs
-// in times alone, of which the same have written to it since its deletion, was proved by the look as well; any other is proved by the next.
+// beating reads an object again for which a change was refused before because it had another version. Where a look takes long, and somebody
+// writes the time into the object every few seconds, no version that was read before the look is ever the one that is there. A later
+// version that differs in times alone, of which the same have written to it since its deletion, was proved by the look as well; any other
+// is proved by the next.
 func (r *run) beating(ctx context.Context, op *remedy.Op, before *version) *version {
 	now, err := r.Read(ctx, op.Object)
 	if err != nil || !remedy.Same(timeless(before.object), timeless(now)) {
@@ -399,8 +400,8 @@ func (r *run) beating(ctx context.Context, op *remedy.Op, before *version) *vers
 	return &version{object: now}
 }
 
-// timeless is an object without its version, and without times in its status and annotations, with who has written to it since its deletion: that
-// tells who is alive.
+// timeless is an object without its version, and without times in its status and annotations, with who has written to it since its
+// deletion: that tells who is alive.
 func timeless(object *unstructured.Unstructured) any {
 	copied := object.DeepCopy()
 	copied.SetResourceVersion("")

@@ -285,9 +285,9 @@ func TestTemporary(t *testing.T) {
 	}
 }
 
-// A namespace whose content may be deleted again is waited for until its controller has tried, for up to a minute; what the garbage collector
-// was refused for as long as it had been, and for 17 minutes at most; what goes on and is written all the time for a quarter of an hour; any other object
-// for half a minute.
+// A namespace whose content may be deleted again is waited for until its controller has tried, for up to a minute; what the garbage
+// collector was refused for as long as it had been, and for 17 minutes at most; what goes on and is written all the time for a quarter of
+// an hour; any other object for half a minute.
 func TestPatience(t *testing.T) {
 	namespaces := graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
 	for _, test := range []struct {

@@ -23,8 +23,8 @@ import (
 
 // FindStakes finds out which data goes when what is being deleted is freed: that of claims which are being deleted, or are in a namespace
 // that is, of claims that the garbage collector deletes after their owners, and after pods that end; and that on volumes which wait to be
-// reclaimed, where a driver may be started, or what refuses that be passed. The claims are those of the graph, which has those of the Parts with
-// their owners. What could not be read is among the stakes without a volume, or Unlisted.
+// reclaimed, where a driver may be started, or what refuses that be passed. The claims are those of the graph, which has those of the Parts
+// with their owners. What could not be read is among the stakes without a volume, or Unlisted.
 func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	l.Unlisted = slices.DeleteFunc(l.Parts(), func(p graph.Part) bool { return !l.unlisted(p) })
 	source := evidence.Source{Cluster: cluster, Graph: l.Graph}
@@ -64,8 +64,8 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	graph.SortByIdentity(l.Stakes, func(s *Stake) graph.Identity { return s.Volume })
 }
 
-// findCopies adds the contents of the snapshots of volumes that go, as claims do, and where a driver may be started those that wait for one: they
-// are being deleted, or their snapshot is gone. Their policy may have the driver delete the snapshot behind them.
+// findCopies adds the contents of the snapshots of volumes that go, as claims do, and where a driver may be started those that wait for
+// one: they are being deleted, or their snapshot is gone. Their policy may have the driver delete the snapshot behind them.
 func (l *Look) findCopies(reader *evidence.Reader, data map[types.UID]Stake, starts bool) {
 	for _, kind := range evidence.Copies {
 		going := false

@@ -30,8 +30,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
-// volumes is a cluster with volumes, of which each word is a NAME=POLICY,PHASE,DRIVER; that of the claim is there with it. The phase Lost is
-// of one that is Bound to a claim that is gone. pods are its pods.
+// volumes is a cluster with volumes, of which each word is a NAME=POLICY,PHASE,DRIVER; that of the claim is there with it. The phase Lost
+// is of one that is Bound to a claim that is gone. pods are its pods.
 type volumes struct {
 	evidence.Cluster
 	graph *graph.Graph
@@ -103,8 +103,9 @@ var kinds = map[string]*graph.Resource{
 	"app":   {GroupVersionResource: schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}, Kind: "Application", Namespaced: true},
 }
 
-// owned reads a world: each word is an object "KIND", "KIND=NAME", "KIND!" that is being deleted ("KIND%" with another finalizer), with ">OWNER" ("KIND+" with another of the same domain), with ">OWNER" for each owner; "t:" before it is for
-// another namespace than s. The first is stuck. Of types in unlisted nothing was read, and nothing outside of s of those with a colon; those with "!" are forbidden.
+// owned reads a world: each word is an object "KIND", "KIND=NAME", "KIND!" that is being deleted ("KIND%" with another finalizer), with
+// ">OWNER" ("KIND+" with another of the same domain), with ">OWNER" for each owner; "t:" before it is for another namespace than s. The
+// first is stuck. Of types in unlisted nothing was read, and nothing outside of s of those with a colon; those with "!" are forbidden.
 func owned(text string, unlisted ...string) *unstick.Look {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	snapshot := &graph.Snapshot{Mapper: mapper}
@@ -175,8 +176,8 @@ func owned(text string, unlisted ...string) *unstick.Look {
 	return &unstick.Look{Report: report, Graph: graph.New(snapshot)}
 }
 
-// What the garbage collector deletes after what is freed is at stake: its data is kept first, and where that cannot be found out, the way out
-// is dangerous.
+// What the garbage collector deletes after what is freed is at stake: its data is kept first, and where that cannot be found out, the way
+// out is dangerous.
 func TestOwnedData(t *testing.T) {
 	const kept, free, unsure = "1: volume safe, then end it", "1: ", "NotAllowed needs dangerous"
 	for name, test := range map[string]struct {
@@ -227,8 +228,8 @@ func starting(l *unstick.Look) *unstick.Look {
 	return l
 }
 
-// A controller that is started works for all that waits for it, in all namespaces: the data of each claim that is being deleted is kept first,
-// and what it frees besides is named. Where that cannot be found out, the way out is dangerous.
+// A controller that is started works for all that waits for it, in all namespaces: the data of each claim that is being deleted is kept
+// first, and what it frees besides is named. Where that cannot be found out, the way out is dangerous.
 func TestReach(t *testing.T) {
 	const kept, free, unsure = "1: volume safe, then start it", "1: operator safe", "NotAllowed needs dangerous"
 	for name, test := range map[string]struct {
@@ -323,8 +324,8 @@ func TestReachDigest(t *testing.T) {
 	}
 }
 
-// A taint evicts the pods of its node that do not tolerate it for good, in all namespaces, and deletes those that are being deleted: they are named
-// with what goes after them, and their data is kept first. Where they cannot be read, that is not known.
+// A taint evicts the pods of its node that do not tolerate it for good, in all namespaces, and deletes those that are being deleted: they
+// are named with what goes after them, and their data is kept first. Where they cannot be read, that is not known.
 func TestEvicted(t *testing.T) {
 	nodes := graph.Resource{GroupVersionResource: evidence.Nodes, Kind: "Node"}
 	op := remedy.TaintOf(graph.Identity{Resource: nodes, Name: "node", UID: "n"}, "out=down:NoExecute")
@@ -378,8 +379,8 @@ func (v volumes) Read(_ context.Context, _ schema.GroupVersionResource, _, name 
 	return &o, v.err
 }
 
-// A workload that is made smaller, or anew, deletes the claims that its pods own, and those that a StatefulSet deletes with them: they are named,
-// and their data is kept first. Where the StatefulSet or the claims could not be read, that is not known.
+// A workload that is made smaller, or anew, deletes the claims that its pods own, and those that a StatefulSet deletes with them: they are
+// named, and their data is kept first. Where the StatefulSet or the claims could not be read, that is not known.
 func TestEnded(t *testing.T) {
 	smaller, anew := remedy.Replicas{Current: 3, Wanted: 1}, remedy.Replicas{}
 	set := func(retention, template string) map[string]any {
@@ -442,8 +443,8 @@ var attached = map[string]any{
 	"pv": map[string]any{"spec": map[string]any{"claimRef": map[string]any{"uid": "uid-gone"}}},
 }
 
-// Once an object is freed, others delete more: the pods of a node, those that a StatefulSet that was made smaller ends next, and what a tool's own object has
-// deployed, if its controller acts. They are named, and their data is kept first.
+// Once an object is freed, others delete more: the pods of a node, those that a StatefulSet that was made smaller ends next, and what a
+// tool's own object has deployed, if its controller acts. They are named, and their data is kept first.
 func TestAfterwards(t *testing.T) {
 	set := map[string]any{"metadata": map[string]any{"name": "set"}, "spec": map[string]any{
 		"replicas": int64(1), "persistentVolumeClaimRetentionPolicy": map[string]any{"whenScaled": "Delete"},
@@ -502,7 +503,8 @@ func TestAfterwards(t *testing.T) {
 	}
 }
 
-// Where what refuses is passed in a namespace that stays, and covers a claim there or what is above it, whether its data is lost nobody knows.
+// Where what refuses is passed in a namespace that stays, and covers a claim there or what is above it, whether its data is lost nobody
+// knows.
 func TestLiveData(t *testing.T) {
 	for world, want := range map[string]string{
 		"cr! t:claim":                            "NotAllowed",
@@ -536,8 +538,8 @@ func TestLiveData(t *testing.T) {
 	}
 }
 
-// A webhook that is passed over lets go what it covers: what is being deleted, and the contents of namespaces that are, and volumes that wait to be
-// reclaimed.
+// A webhook that is passed over lets go what it covers: what is being deleted, and the contents of namespaces that are, and volumes that
+// wait to be reclaimed.
 func TestReachOfRefusals(t *testing.T) {
 	for world, want := range map[string]string{
 		"in s: cr! t:cm! cm2!":   "1: operator safe [ConfigMap/s/cm2]",

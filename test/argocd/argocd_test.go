@@ -55,8 +55,8 @@ func objects(random *rand.Rand, count int) []*unstructured.Unstructured {
 	return all
 }
 
-// byEngine is what an Application deletes, wave by wave, as Argo CD puts it together of the engine: it tracks what has its name and no owner
-// (pkg/cache/cluster.go, GetManagedLiveObjs), and deletes that by shouldBeDeleted and FilterObjectsForDeletion.
+// byEngine is what an Application deletes, wave by wave, as Argo CD puts it together of the engine: it tracks what has its name and no
+// owner (pkg/cache/cluster.go, GetManagedLiveObjs), and deletes that by shouldBeDeleted and FilterObjectsForDeletion.
 func byEngine(all []*unstructured.Unstructured) [][]string {
 	left := map[int][]string{}
 	for _, o := range all {

@@ -57,8 +57,8 @@ func TestKubelet(t *testing.T) {
 	})
 }
 
-// revives has a StatefulSet that writes into a volume whose claim is deleted by mistake. kube-controller-manager deletes the files of such a volume, below /tmp,
-// when its claim is gone (pkg/volume/hostpath/host_path.go, Delete).
+// revives has a StatefulSet that writes into a volume whose claim is deleted by mistake. kube-controller-manager deletes the files of such
+// a volume, below /tmp, when its claim is gone (pkg/volume/hostpath/host_path.go, Delete).
 func revives(t *testing.T, cp *controlplane.ControlPlane) {
 	p := newPods(t, cp, "revives")
 	dir, err := os.MkdirTemp("/tmp", "kubectl-gc-revives-")

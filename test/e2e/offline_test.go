@@ -128,7 +128,8 @@ func onlyReads(args []string) bool {
 			return slices.ContainsFunc(words, func(w string) bool { return arg == w || strings.HasPrefix(arg, w+"=") })
 		})
 	}
-	// A server that is far away, or slow, is no matter of files; -f - can be read once; a ticket has the commands of unstick, and with a file another cluster.
+	// A server that is far away, or slow, is no matter of files; -f - can be read once; a ticket has the commands of unstick, and with a file
+	// another cluster.
 	if has("--from", "--context", "--contexts", "--all-contexts", "markdown", "junit", "--watch", "-w", "--help", "-h", "--request-timeout", "--server", "--tls-server-name", "-s", "--chunk-size", "-", "events") { // of events a file has some
 		return false
 	}

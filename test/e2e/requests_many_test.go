@@ -177,7 +177,8 @@ func oneCauseOfMany(t *testing.T, report []byte) {
 	}
 }
 
-// manifestsOfMany writes a manifest that names every Deployment and half of the objects that are stuck, and one that keeps one of the others.
+// manifestsOfMany writes a manifest that names every Deployment and half of the objects that are stuck, and one that keeps one of the
+// others.
 func manifestsOfMany(t *testing.T, dir string, size int) (manifest, kept string) {
 	t.Helper()
 	manifest, kept = filepath.Join(dir, "old.yaml"), filepath.Join(dir, "new.yaml")

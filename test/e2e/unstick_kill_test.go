@@ -41,9 +41,10 @@ var strikes = []*strike{
 // answers are what becomes of the answers to writes that are carried out.
 var answers = []faults.Fault{faults.Lose(), faults.LoseTo(http.StatusInternalServerError), faults.LoseTo(http.StatusTooManyRequests)}
 
-// TestUnstickKilled runs the sessions of unstick in which something is freed, and kills each of these runs at one of its writes: right after that
-// was sent, carried out, or answered. Run again until nothing is left to do, unstick has made the changes of its plans and no others, has freed
-// what it was asked for, and has taken back what it changed temporarily. In make nightly each write of every session has its turn.
+// TestUnstickKilled runs the sessions of unstick in which something is freed, and kills each of these runs at one of its writes: right
+// after that was sent, carried out, or answered. Run again until nothing is left to do, unstick has made the changes of its plans and no
+// others, has freed what it was asked for, and has taken back what it changed temporarily. In make nightly each write of every session has
+// its turn.
 func TestUnstickKilled(t *testing.T) {
 	t.Parallel()
 	if !nightly.Is() {
@@ -70,9 +71,9 @@ func TestUnstickKilled(t *testing.T) {
 	}
 }
 
-// TestUnstickUnanswered runs the same sessions, with no answer to any write of a run: each is carried out, and then the connection breaks off, or
-// the API server says that it has failed or has too much to do. The one run finds out what became of its changes, makes none of them twice, and
-// frees what it was asked for.
+// TestUnstickUnanswered runs the same sessions, with no answer to any write of a run: each is carried out, and then the connection breaks
+// off, or the API server says that it has failed or has too much to do. The one run finds out what became of its changes, makes none of
+// them twice, and frees what it was asked for.
 func TestUnstickUnanswered(t *testing.T) {
 	nightly.Only(t, "the sessions of unstick, several times")
 	t.Parallel()
@@ -306,7 +307,8 @@ func nothingOpen(ts *testscript.TestScript) {
 }
 
 // struck runs the plugin and has befall it what the strike says. It returns the exit code, which is negative for a run that was killed, and
-// whether the run was over before its first write, since a controller has written to an object of the plan since: then it is to be planned again.
+// whether the run was over before its first write, since a controller has written to an object of the plan since: then it is to be planned
+// again.
 func (s *strike) struck(ts *testscript.TestScript, args []string) (code int, outdated bool) {
 	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
 	ts.Check(err)
@@ -341,8 +343,8 @@ func (s *strike) struck(ts *testscript.TestScript, args []string) (code int, out
 	return cmd.ProcessState.ExitCode(), len(proxy.Log()) == 0 && moved
 }
 
-// audited is audited for runs that were killed: changes may have been made again, and refused ones are not compared. What became of a request
-// that ended with its client the audit log does not say.
+// audited is audited for runs that were killed: changes may have been made again, and refused ones are not compared. What became of a
+// request that ended with its client the audit log does not say.
 func (s *strike) audited(ts *testscript.TestScript, cp *controlplane.ControlPlane, args []string) {
 	var got, want []string
 	for _, w := range newWrites(ts, cp) {

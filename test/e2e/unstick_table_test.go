@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
-// tabled holds the table of causes in docs/unstick-reference.md to a plan and what came of it, for those causes that the session ends by its lines
-// "# cause: ID". It fails with the row that should be there.
+// tabled holds the table of causes in docs/unstick-reference.md to a plan and what came of it, for those causes that the session ends by
+// its lines "# cause: ID". It fails with the row that should be there.
 func tabled(ts *testscript.TestScript, named string, target []string, plan *render.UnstickPlan, report *render.UnstickReport) {
 	session := ts.Getenv("NS")
 	doc, err := os.ReadFile("../../docs/unstick-reference.md")

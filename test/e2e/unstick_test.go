@@ -88,8 +88,8 @@ func underItsName(env *testscript.Env) error {
 
 func sessionUser(namespace string) string { return "session-" + namespace }
 
-// audited FILE compares what the session's runs of the plugin have written, by the API server's audit log, since the last time,
-// with the lines of a file; their order is not compared, and those that begin with "? " may be missing. ! audited: they have written nothing.
+// audited FILE compares what the session's runs of the plugin have written, by the API server's audit log, since the last time, with the
+// lines of a file; their order is not compared, and those that begin with "? " may be missing. ! audited: they have written nothing.
 func audited(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, args []string) {
 	if neg == (len(args) == 1) || len(args) > 1 {
 		ts.Fatalf("usage: audited FILE, or ! audited")
@@ -258,8 +258,8 @@ func exitCode(err error) int {
 	return code
 }
 
-// interrupted SIGNAL PATTERN FILE PROGRAM ARG... runs a program, sends it the signal, as KILL or INT, once a line that it prints matches the pattern,
-// and writes what it prints to the file, with the exit code as the last line.
+// interrupted SIGNAL PATTERN FILE PROGRAM ARG... runs a program, sends it the signal, as KILL or INT, once a line that it prints matches
+// the pattern, and writes what it prints to the file, with the exit code as the last line.
 func interrupted(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]os.Signal{"KILL": os.Kill, "INT": os.Interrupt}
 	if neg || len(args) < 4 || signals[args[0]] == nil {
@@ -369,7 +369,8 @@ func (w *auditedWrite) String() string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// changes are those of a patch and the options of a deletion, with "!" behind them when it is guarded by the UID alone, and "!!" when by nothing.
+// changes are those of a patch and the options of a deletion, with "!" behind them when it is guarded by the UID alone, and "!!" when by
+// nothing.
 func (w *auditedWrite) changes() string {
 	var text strings.Builder
 	guards := map[string]bool{}

@@ -60,8 +60,8 @@ func kept(said string, op *remedy.Op) bool {
 	return false
 }
 
-// asSaved compares an object with what was kept of it before a change: what was not there is not there again. It is false for one that does not
-// exist, and did before.
+// asSaved compares an object with what was kept of it before a change: what was not there is not there again. It is false for one that does
+// not exist, and did before.
 func asSaved(ts *testscript.TestScript, recorded *change.Recorded, e *change.Entry) bool {
 	id := e.Op.Object
 	get := []string{"get", id.Resource.GroupResource().String(), id.Name, "-o", "json", "--ignore-not-found", "--kubeconfig", ts.Getenv("KUBECONFIG")}

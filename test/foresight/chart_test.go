@@ -21,7 +21,8 @@ type chart struct {
 	// about says what it is, in a line.
 	about  string
 	layout layout
-	// types is where the definitions are: in templates (also ""), in crds/, in templates and kept by their annotation, or made before (outside).
+	// types is where the definitions are: in templates (also ""), in crds/, in templates and kept by their annotation, or made before
+	// (outside).
 	types string
 	// objects says who makes the objects: the chart, or else a user.
 	objects bool

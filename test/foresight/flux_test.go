@@ -157,8 +157,8 @@ const aboutController = `{apiVersion: v1, kind: Namespace, metadata: {name: flux
   spec: {serviceAccountName: $C, containers: [{name: manager, image: "registry.example.com/fluxcd/$C:v1"}]}}}}
 `
 
-// TestFlux deletes Kustomizations with others in their inventories, and HelmReleases, while the real kustomize-controller and helm-controller work,
-// and compares what becomes of all with what was said before.
+// TestFlux deletes Kustomizations with others in their inventories, and HelmReleases, while the real kustomize-controller and
+// helm-controller work, and compares what becomes of all with what was said before.
 func TestFlux(t *testing.T) {
 	if *charts == "" {
 		nightly.Only(t, "the controllers of Flux are compiled")

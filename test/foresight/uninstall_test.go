@@ -207,8 +207,8 @@ func (i *installed) program(ctx context.Context, earlier string) error {
 	return nil
 }
 
-// hang deletes the objects of the operators that are left: what was said to hang later stays, and all else goes. explain-stuck says of all that is there
-// after it was deleted that it is stuck, and the preview has said so.
+// hang deletes the objects of the operators that are left: what was said to hang later stays, and all else goes. explain-stuck says of all
+// that is there after it was deleted that it is stuck, and the preview has said so.
 func (i *installed) hang(t *testing.T, plan *uninstallPlan) {
 	ctx, hangs := t.Context(), map[string]bool{}
 	for _, s := range plan.Stranded {
@@ -292,8 +292,8 @@ func (i *installed) explained(ctx context.Context, plan *uninstallPlan, now map[
 	return nil
 }
 
-// removeLeftovers deletes what is printed as left of an uninstallation that has ended: nothing is left but what is kept on purpose, for its data or
-// for its instances, and their namespace.
+// removeLeftovers deletes what is printed as left of an uninstallation that has ended: nothing is left but what is kept on purpose, for its
+// data or for its instances, and their namespace.
 func (i *installed) removeLeftovers(t *testing.T, document string, plan *uninstallPlan) {
 	ctx := t.Context()
 	file, list := filepath.Join(i.cp.Dir, "charts", i.id+".json"), filepath.Join(i.cp.Dir, "charts", i.id+".yaml")

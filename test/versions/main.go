@@ -6,9 +6,9 @@
 //
 //	go run ./test/versions -versions "1.30.14 1.33.13" -out docs/compatibility.md
 //
-// What the tests say of a version is kept in a file for each below test/versions/results,
-// so that the page has all that were ever run, each with its day. It builds the servers of a version that it has not built yet, which takes about five
-// minutes each. A failed test fails the command, after the page is written.
+// What the tests say of a version is kept in a file for each below test/versions/results, so that the page has all that were ever run, each
+// with its day. It builds the servers of a version that it has not built yet, which takes about five minutes each. A failed test fails the
+// command, after the page is written.
 package main
 
 import (
