@@ -20,7 +20,7 @@ COMMIT = $(shell $(GIT) rev-parse --verify --quiet HEAD 2>/dev/null)
 DATE = $(shell $(GIT) log -1 --no-show-signature --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
 TREE = $(if $(COMMIT),$(if $(shell $(GIT) status --porcelain 2>/dev/null),dirty,clean))
 STAMP = -X $(CMD).releaseVersion=$(VERSION) -X $(CMD).releaseCommit=$(COMMIT) -X $(CMD).releaseDate=$(DATE) -X $(CMD).releaseTree=$(TREE)
-CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
+CMD = github.com/kubectl-gc/kubectl-gc/internal/cmd
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= $(STAMP)'
 
 .PHONY: help build install image test nightly test-unit test-e2e test-versions test-integrations test-race soak faults fuzz foresight charts lint demo cluster-up cluster-down bench bench-short bench-million load bench-go bench-compare profile clean
@@ -54,8 +54,8 @@ image: ## Build the container image IMAGE for TARGETARCH with CONTAINER_TOOL: po
 
 # Control planes take most of the time, by waiting, and half a gigabyte of memory each: one package has
 # some at a time. That of test/foresight mostly waits, and runs beside what needs none.
-PLANES = ./pkg/cluster ./test/controlplane ./test/differential ./test/e2e ./test/faults
-OTHERS = $(shell go list ./... | grep -vE '/(pkg/cluster|test/(controlplane|differential|e2e|faults))$$')
+PLANES = ./internal/cluster ./test/controlplane ./test/differential ./test/e2e ./test/faults
+OTHERS = $(shell go list ./... | grep -vE '/(internal/cluster|test/(controlplane|differential|e2e|faults))$$')
 
 # So many processes start and end again that less garbage collection than by default spares them a quarter of the
 # processors' time, and control planes a fifth.
@@ -73,15 +73,15 @@ test: control-plane ## Run the short form of every test, on real control planes
 NIGHTLY = sessions faults worlds layouts kills strikes charts kubelet versions bench
 NIGHTLY_sessions = go test -timeout 1h -p 1 ./test/e2e -skip 'TestKubelet|TestImage|TestUnstickKilled|TestUnstickUnanswered'
 NIGHTLY_faults = go test -timeout 1h -p 1 ./test/faults
-NIGHTLY_worlds = go test -timeout 1h -p 1 ./pkg/cluster ./pkg/unstick ./test/differential
-NIGHTLY_layouts = go test -timeout 1h ./pkg/cmd ./test/foresight -skip TestUninstall
+NIGHTLY_worlds = go test -timeout 1h -p 1 ./internal/cluster ./internal/unstick ./test/differential
+NIGHTLY_layouts = go test -timeout 1h ./internal/cmd ./test/foresight -skip TestUninstall
 NIGHTLY_charts = sh -c "go test -timeout 1h ./test/foresight -run 'TestUninstall|TestFlux' && go -C test/argocd test ./..."
 NIGHTLY_kubelet = go test -timeout 1h ./test/e2e -run 'TestKubelet|TestImage'
 NIGHTLY_kills = go test -timeout 1h ./test/e2e -run 'TestUnstickKilled/(bare|sick)'
 NIGHTLY_strikes = go test -timeout 1h ./test/e2e -run 'TestUnstickKilled/controllers|TestUnstickUnanswered'
 NIGHTLY_bench = go run ./test/bench compare
 NIGHTLY_versions = sh -c 'for v in 1.30.14 1.37.0; do \
-	KUBECTL_GC_TEST_KUBERNETES=$$v go test -timeout 1h -p 1 -run "TestConformance|TestDifferential$$$$" ./pkg/cluster ./test/differential || exit 1; \
+	KUBECTL_GC_TEST_KUBERNETES=$$v go test -timeout 1h -p 1 -run "TestConformance|TestDifferential$$$$" ./internal/cluster ./test/differential || exit 1; \
 	KUBECTL_GC_TEST_KUBERNETES=$$v go -C deletiontest test -timeout 1h -run TestScenarios . || exit 1; done'
 
 nightly: $(NIGHTLY:%=nightly-%) ## Run the long form of the tests, part by part: NIGHTLY="sessions faults ..."
@@ -110,9 +110,9 @@ faults: control-plane ## Run every command under SEEDS (default 240) drawn fault
 	go test -count=1 -timeout 6h ./test/faults -v -seed=$(or $(SEED),0) -cases=$(or $(SEEDS),240)
 
 # Each is a package and its fuzz test.
-FUZZ = pkg/cluster/wire:FuzzDecode pkg/cmd:FuzzArguments pkg/cmd:FuzzSelectors pkg/draw:FuzzDOT pkg/draw:FuzzHTML \
-	pkg/draw:FuzzMermaid pkg/draw:FuzzSVG pkg/finalizers:FuzzFind pkg/finalizers:FuzzLoad pkg/gc/gctest:FuzzParse \
-	pkg/offline:FuzzOpen pkg/offline:FuzzPrinted pkg/offline:FuzzText pkg/shell:FuzzQuote
+FUZZ = internal/cluster/wire:FuzzDecode internal/cmd:FuzzArguments internal/cmd:FuzzSelectors internal/draw:FuzzDOT internal/draw:FuzzHTML \
+	internal/draw:FuzzMermaid internal/draw:FuzzSVG pkg/finalizers:FuzzFind pkg/finalizers:FuzzLoad internal/gctest:FuzzParse \
+	internal/offline:FuzzOpen internal/offline:FuzzPrinted internal/offline:FuzzText pkg/shell:FuzzQuote
 
 fuzz: ## Fuzz every decoder and parser for FUZZTIME (default 1m) each
 	@for each in $(FUZZ); do \
@@ -171,9 +171,9 @@ bench-million: control-plane ## Compare with other tools on a real API server wi
 
 bench-go: ## Run the Go benchmarks into .bench/new.txt, for benchstat
 	mkdir -p .bench
-	go test -run='^$$' -bench=. -benchmem -count=$(or $(COUNT),6) -timeout 2h ./pkg/... | tee .bench/new.txt
+	go test -run='^$$' -bench=. -benchmem -count=$(or $(COUNT),6) -timeout 2h ./pkg/... ./internal/... | tee .bench/new.txt
 
-GO_BENCH = go test -run='^$$' -bench='$(or $(BENCH),.)' -benchmem -count=1 -timeout 2h ./pkg/...
+GO_BENCH = go test -run='^$$' -bench='$(or $(BENCH),.)' -benchmem -count=1 -timeout 2h ./pkg/... ./internal/...
 
 # They take turns, so that what else the machine does concerns both.
 bench-compare: ## Compare the Go benchmarks of commit BASE with those of the working tree, COUNT times (default 6)
@@ -211,7 +211,7 @@ site: ## Build the documentation as pages that can be searched, into bin/site, a
 pictures: control-plane ## Draw the pictures of the documentation, of the demo's shop and of a large namespace, in Chromium
 	mkdir -p docs/pictures
 	go test ./test/e2e -run 'TestDocsRest/pictures' -count=1 -pictures=$(CURDIR)/docs/pictures
-	go test ./pkg/draw -run TestPageOfANamespace -count=1 -shots=$(CURDIR)/docs/pictures
+	go test ./internal/draw -run TestPageOfANamespace -count=1 -shots=$(CURDIR)/docs/pictures
 
 # Freeze gives the session a terminal of 80 columns, since its own output is none.
 session: build control-plane ## Run the session of README.md on a control plane of its own, and draw its terminal

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/check"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/internal/check"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain"
 )
 
 // LeavesNothing waits until the cluster is at rest, and fails the test unless the deleted owner is gone with all that

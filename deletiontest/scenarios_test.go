@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/deletiontest"
-	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
+	"github.com/kubectl-gc/kubectl-gc/internal/cluster"
+	"github.com/kubectl-gc/kubectl-gc/internal/gctest"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 	"github.com/kubectl-gc/kubectl-gc/test/differential/live"
 	"github.com/kubectl-gc/kubectl-gc/test/nightly"

@@ -11,9 +11,12 @@ import (
 	"testing"
 )
 
-const module = "github.com/kubectl-gc/kubectl-gc/pkg/"
+const module = "github.com/kubectl-gc/kubectl-gc/"
 
-// order lists the packages so that each imports only those before it. A package
+// beside are packages below internal that any other may import, or that only tests and tools do.
+var beside = []string{"argv", "gctest", "gendocs", "pattern", "process", "rawjson", "say", "scenarios", "testapi", "testnet", "testworld"}
+
+// order lists the packages of pkg and internal so that each imports only those before it. A package
 // below another stands for itself where it is listed, and otherwise for that.
 var order = []string{"answer", "delivery", "lease", "finalizers", "graph", "draw", "offline", "shell", "remedy", "gc", "simulator", "cluster", "explain/evidence", "explain/mention", "explain/controllers", "explain/admission", "explain/ensuing", "explain/finding", "explain/rules/workload", "explain/rules", "explain/rules/definition", "explain/rules/write", "explain/rules/pod", "explain/rules/collector", "explain/rules/namespace", "explain/rules/storage", "explain/rules/network", "explain/rules/usage", "explain/rules/untouched", "explain/rules/finalizer", "explain", "explain/explaintest", "check", "diff", "preview", "foresight", "uninstall", "restore", "change", "unstick", "render", "cmd"}
 
@@ -32,9 +35,9 @@ var helpers = []string{"explain/explaintest"}
 var impure = []string{"k8s.io/client-go", "k8s.io/cli-runtime", "github.com/spf13/cobra", "github.com/spf13/pflag"}
 
 func TestImportDirections(t *testing.T) {
-	packages := list(t, "-f", "{{.ImportPath}}", "./...")
+	packages := list(t, "-f", "{{.ImportPath}}", "./...", "../internal/...")
 	for _, importPath := range packages {
-		name, ours := strings.CutPrefix(importPath, module)
+		name, ours := named(importPath)
 		if !ours {
 			continue
 		}
@@ -46,16 +49,27 @@ func TestImportDirections(t *testing.T) {
 		}
 		for _, dependency := range list(t, "-deps", "-f", "{{.ImportPath}}", importPath) {
 			checkDependency(t, layer, at, dependency)
+			if name, ours := named(dependency); ours && strings.HasPrefix(importPath, module+"pkg/") && !strings.HasPrefix(dependency, module+"pkg/") {
+				t.Errorf("%s, which others may import, needs internal/%s", importPath, name)
+			}
 		}
 	}
 }
 
+// named returns what the order calls a package.
+func named(importPath string) (string, bool) {
+	path, ours := strings.CutPrefix(importPath, module)
+	top, name, below := strings.Cut(path, "/")
+	first, _, _ := strings.Cut(name, "/")
+	return name, ours && below && (top == "pkg" || top == "internal") && !slices.Contains(beside, first)
+}
+
 func checkDependency(t *testing.T, layer string, at int, dependency string) {
 	t.Helper()
-	if name, ours := strings.CutPrefix(dependency, module); ours {
+	if name, ours := named(dependency); ours {
 		other := layerOf(name)
 		if slices.Index(order, other) > at {
-			t.Errorf("pkg/%s imports pkg/%s, which comes after it", layer, other)
+			t.Errorf("%s imports %s, which comes after it", layer, other)
 		}
 	}
 	forbidden := impure
@@ -67,7 +81,7 @@ func checkDependency(t *testing.T, layer string, at int, dependency string) {
 	}
 	for _, prefix := range forbidden {
 		if dependency == prefix || strings.HasPrefix(dependency, prefix+"/") {
-			t.Errorf("pkg/%s depends on %s", layer, dependency)
+			t.Errorf("%s depends on %s", layer, dependency)
 		}
 	}
 }
@@ -79,8 +93,8 @@ func TestRulesAreValues(t *testing.T) {
 		if name != "explain/finding" && !strings.HasPrefix(name, "explain/rules") {
 			continue
 		}
-		if slices.Contains(list(t, "-f", "{{range .Imports}}{{println .}}{{end}}", module+name), module+"shell") {
-			t.Errorf("pkg/%s imports pkg/shell", name)
+		if slices.Contains(list(t, "-f", "{{range .Imports}}{{println .}}{{end}}", module+"internal/"+name), module+"pkg/shell") {
+			t.Errorf("%s imports shell", name)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestLimits(t *testing.T) {
 			switch {
 			case err != nil:
 				return err
-			case entry.IsDir() && (entry.Name() == "testdata" || slices.Contains(helpers, strings.TrimPrefix(name, "pkg/"))):
+			case entry.IsDir() && (entry.Name() == "testdata" || slices.Contains(helpers, strings.TrimPrefix(name, "internal/"))):
 				return filepath.SkipDir
 			case !entry.IsDir() && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"):
 				measure(t, path, name, sizes)

@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/cmd"
 	"github.com/kubectl-gc/kubectl-gc/internal/process"
-	"github.com/kubectl-gc/kubectl-gc/pkg/cmd"
 )
 
 func main() { os.Exit(run()) }

@@ -14,10 +14,13 @@ import (
 
 const module = "github.com/kubectl-gc/kubectl-gc/"
 
-// house draws what the packages of a module's directory import of each other, those below one as that one, and of two ways to a package the
-// longer one.
+// beside are packages that any other may import.
+var beside = sets.New("argv", "pattern", "process", "rawjson", "say")
+
+// house draws what the packages of the program in a module's directory import of each other, those below one as that one, and of two ways
+// to a package the longer one.
 func house(root string) (string, error) {
-	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./pkg/...")
+	list := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./cmd/kubectl-gc")
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {
@@ -25,20 +28,18 @@ func house(root string) (string, error) {
 	}
 	imports := map[string]sets.Set[string]{}
 	for line := range strings.Lines(string(out)) {
-		var names []string
-		for _, path := range strings.Fields(line) {
-			if path, ours := strings.CutPrefix(path, module+"pkg/"); ours {
-				name, _, _ := strings.Cut(path, "/")
-				names = append(names, name)
-			}
-		}
-		if len(names) == 0 { // pkg has tests alone
+		paths := strings.Fields(line)
+		name := named(paths[0])
+		if name == "" {
 			continue
 		}
-		if imports[names[0]] == nil {
-			imports[names[0]] = sets.New[string]()
+		if imports[name] == nil {
+			imports[name] = sets.New[string]()
 		}
-		imports[names[0]].Insert(names[1:]...).Delete(names[0])
+		for _, path := range paths[1:] {
+			imports[name].Insert(named(path))
+		}
+		imports[name].Delete(name, "")
 	}
 	var page strings.Builder
 	page.WriteString("# The packages\n\nAn arrow is an import; where there is a way through another package, only that is drawn. [What each is for](design.md#packages). `make docs` draws it.\n\n```mermaid\nflowchart TD\n")
@@ -51,6 +52,16 @@ func house(root string) (string, error) {
 	}
 	page.WriteString("```\n")
 	return page.String(), nil
+}
+
+// named returns what the picture calls a package, empty for one that is not in it.
+func named(importPath string) string {
+	path, ours := strings.CutPrefix(importPath, module)
+	dir := strings.Split(path, "/")
+	if !ours || len(dir) < 2 || dir[0] == "cmd" || beside.Has(dir[1]) {
+		return ""
+	}
+	return dir[1]
 }
 
 // reaches reports whether a package imports another, or one that does.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
+	"github.com/kubectl-gc/kubectl-gc/internal/gctest"
 	"github.com/kubectl-gc/kubectl-gc/test/differential/memory"
 )
 

@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
-	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/explaintest"
+	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
 )
 
 // objects makes a number of objects with every mix of what Argo CD looks at.
@@ -78,7 +78,7 @@ func byEngine(all []*unstructured.Unstructured) [][]string {
 	return waves
 }
 
-// byPlan is what pkg/uninstall says of the same, but for what it calls not known: objects that bear no mark.
+// byPlan is what internal/uninstall says of the same, but for what it calls not known: objects that bear no mark.
 func byPlan(t *testing.T, all []*unstructured.Unstructured) [][]string {
 	t.Helper()
 	var text strings.Builder

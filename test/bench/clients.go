@@ -29,9 +29,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/check"
+	"github.com/kubectl-gc/kubectl-gc/internal/cluster"
 	"github.com/kubectl-gc/kubectl-gc/internal/process"
-	"github.com/kubectl-gc/kubectl-gc/pkg/check"
-	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/test/bench/canned"
 )

@@ -17,12 +17,12 @@ import (
 // goBenchmarks are the Go benchmarks that are on the page, by package. The rest
 // is for benchstat.
 var goBenchmarks = []struct{ pkg, pattern string }{
-	{"./pkg/cluster/wire", "Decode"},
+	{"./internal/cluster/wire", "Decode"},
 	{"./pkg/graph", "Build|(New|Cycles|Forest)$/tree/100000"},
-	{"./pkg/check", "Check/wrong=.*/1000000$"},
+	{"./internal/check", "Check/wrong=.*/1000000$"},
 	{"./pkg/simulator", "Delete"},
-	{"./pkg/preview", "Preview/.*/100000$"},
-	{"./pkg/render", "Render/.*/10000$"},
+	{"./internal/preview", "Preview/.*/100000$"},
+	{"./internal/render", "Render/.*/10000$"},
 	{"./test/bench", "Load/1000000$"},
 }
 

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
+	"github.com/kubectl-gc/kubectl-gc/internal/gctest"
 )
 
 // hold is a finalizer that nobody removes.

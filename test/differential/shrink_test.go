@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
+	"github.com/kubectl-gc/kubectl-gc/internal/gctest"
 )
 
 // smaller returns the scenarios that are a little simpler than this one, the

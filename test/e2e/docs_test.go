@@ -23,7 +23,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	gccmd "github.com/kubectl-gc/kubectl-gc/internal/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 
@@ -43,7 +43,7 @@ var setUp = []string{
 	`go test ./test/e2e -run TestBare/states`,
 	`go test ./test/e2e -run TestDocs/README`,
 	`go test ./pkg/graph -update`,
-	`go test ./pkg/explain -run TestScenarios/adm-refused`,
+	`go test ./internal/explain -run TestScenarios/adm-refused`,
 	`git clone https://github.com/kubectl-gc/kubectl-gc && cd kubectl-gc`,
 	// Run by test/release, from docs/install.md.
 	`kubectl krew install --manifest=dist/krew/gc.yaml --archive=dist/kubectl-gc_v0.0.1-snapshot_linux_amd64.tar.gz`,

@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )

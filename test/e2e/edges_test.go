@@ -20,7 +20,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 
-	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	gccmd "github.com/kubectl-gc/kubectl-gc/internal/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )

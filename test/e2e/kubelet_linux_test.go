@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	gccmd "github.com/kubectl-gc/kubectl-gc/internal/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 	"github.com/kubectl-gc/kubectl-gc/test/node"

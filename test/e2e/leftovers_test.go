@@ -17,9 +17,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
-	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
-	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
-	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	gccmd "github.com/kubectl-gc/kubectl-gc/internal/cmd"
+	"github.com/kubectl-gc/kubectl-gc/internal/preview"
+	"github.com/kubectl-gc/kubectl-gc/internal/render"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 

@@ -25,9 +25,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/clientcmd"
 
-	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
-	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
+	gccmd "github.com/kubectl-gc/kubectl-gc/internal/cmd"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/explaintest"
+	"github.com/kubectl-gc/kubectl-gc/internal/offline"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	gccmd "github.com/kubectl-gc/kubectl-gc/internal/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	gccmd "github.com/kubectl-gc/kubectl-gc/internal/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
 // tabled holds the table of causes in docs/unstick-reference.md to a plan and what came of it, for those causes that the session ends by

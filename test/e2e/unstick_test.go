@@ -23,9 +23,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/render"
+	"github.com/kubectl-gc/kubectl-gc/internal/unstick"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-	"github.com/kubectl-gc/kubectl-gc/pkg/render"
-	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
+	"github.com/kubectl-gc/kubectl-gc/internal/gctest"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 	"github.com/kubectl-gc/kubectl-gc/test/differential/live"
 )

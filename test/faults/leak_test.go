@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	"github.com/kubectl-gc/kubectl-gc/internal/cmd"
 )
 
 // TestGoroutinesEnd runs every command in this process, some until they are interrupted,

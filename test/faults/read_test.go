@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
+	"github.com/kubectl-gc/kubectl-gc/internal/gctest"
 	"github.com/kubectl-gc/kubectl-gc/test/differential/live"
 )
 

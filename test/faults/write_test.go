@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
+	"github.com/kubectl-gc/kubectl-gc/internal/gctest"
 	"github.com/kubectl-gc/kubectl-gc/test/differential/live"
 )
 

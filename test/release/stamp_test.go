@@ -58,7 +58,7 @@ func TestStamp(t *testing.T) {
 	})
 }
 
-var stamped = regexp.MustCompile(`-X github\.com/kubectl-gc/kubectl-gc/pkg/cmd\.release(\w+)=([^ ']*)`)
+var stamped = regexp.MustCompile(`-X github\.com/kubectl-gc/kubectl-gc/internal/cmd\.release(\w+)=([^ ']*)`)
 
 // stamp returns what the linker would be told in the directory.
 func stamp(t *testing.T, dir string) map[string]string {

@@ -28,7 +28,7 @@ const versionEnv = "KUBECTL_GC_TEST_KUBERNETES"
 // packages are those whose tests run against each version: the directory of their module, and arguments.
 var packages = [][]string{
 	{".", "./test/e2e"},
-	{".", "./pkg/cluster", "-run=TestConformance"},
+	{".", "./internal/cluster", "-run=TestConformance"},
 	{".", "./test/differential", "-run=TestDifferential$|TestVanishingLive", "-cases=300"},
 	{"deletiontest", ".", "-run=TestScenarios"},
 }

@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/diff"
+	"github.com/kubectl-gc/kubectl-gc/internal/cluster"
+	"github.com/kubectl-gc/kubectl-gc/internal/diff"
+	"github.com/kubectl-gc/kubectl-gc/internal/offline"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
 
 // The made-up cluster is a cluster: everything is there, every UID once, every

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/offline"
+	"github.com/kubectl-gc/kubectl-gc/internal/rawjson"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// acceptRows asks for the table that kubectl get prints, of which each row has its
+// object, and acceptWhole for the objects alone.
+const (
+	acceptRows  = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+	acceptWhole = "application/json"
+)
+
+// objects writes a list of whole objects, with READY and STATUS where the type has
+// them.
+func (s *saver) objects(resource *graph.Resource, namespace string, inOne bool) (version string, failed, err error) {
+	include := metav1.IncludeObject
+	if withoutStatus[resource.GroupResource().String()] || resource.Resource == "events" {
+		include = metav1.IncludeNone
+	}
+	version, err = s.eachObject(s.ctx, resource, namespace, include, inOne, func(table *metav1.Table, object stdjson.RawMessage) error {
+		return s.row(resource, table, object)
+	})
+	failed, err = parted(err)
+	return version, failed, err
+}
+
+// eachObject reads a list, page by page or in one piece, and calls do for its objects: with the row of a table that kubectl
+// get prints, unless none is included, and as much of the object as is.
+func (r *Reader) eachObject(ctx context.Context, resource *graph.Resource, namespace string, include metav1.IncludeObjectPolicy, inOne bool, do func(*metav1.Table, stdjson.RawMessage) error) (version string, err error) {
+	r.stats.lists.Add(1)
+	for pages, size := (paging{}), pageSize(0); ; {
+		parameters, accept, objects, asked := pageParameters(pages.token, size, inOne), acceptWhole, 0, time.Now()
+		if include != metav1.IncludeNone {
+			accept, parameters["includeObject"] = acceptRows, string(include)
+		}
+		var list metav1.ListMeta
+		err := r.page(ctx, resource, namespace, accept, parameters, func(body io.Reader) (err error) {
+			list, err = eachRow(body, func(table *metav1.Table, object stdjson.RawMessage) error {
+				objects++
+				return do(table, object)
+			})
+			return err
+		})
+		if err == nil {
+			err = pages.page(objects, list.Continue)
+		}
+		if err != nil {
+			return "", err
+		}
+		version, size = list.ResourceVersion, size.after(time.Since(asked))
+		if pages.token == "" {
+			return version, nil
+		}
+	}
+}
+
+// row writes an object. table is its row, nil when there is none.
+func (s *saver) row(resource *graph.Resource, table *metav1.Table, object stdjson.RawMessage) error {
+	if resource.Resource == "events" && !s.wantedEvent(object) {
+		return nil
+	}
+	var status Status
+	if table != nil {
+		status = rowStatus(table)
+	}
+	if status == (Status{}) && !withoutStatus[resource.GroupResource().String()] && !graph.BuiltinGroup(resource.Group) {
+		status = rawConditionStatus(object)
+	}
+	e, err := offline.EntryOf(resource.GroupResource(), object)
+	if err != nil {
+		return err
+	}
+	if resource.GroupResource() == leases.GroupResource() {
+		if err := s.noteLease(object); err != nil {
+			return err
+		}
+	}
+	e.Ready, e.Status = status.Ready, status.Status
+	o, err := objectOf(resource, e)
+	if err != nil {
+		return err
+	}
+	return s.add(e, o)
+}
+
+// objectOf is of an entry what is noted of it: who it is, whether it is being deleted, and whose it is.
+func objectOf(resource *graph.Resource, e *offline.Entry) (*graph.Object, error) {
+	metadata, o := rawjson.Field(e.Object, "metadata"), &graph.Object{Resource: resource}
+	var err error
+	rawjson.Fields(metadata, func(name, value []byte) {
+		switch string(name) {
+		case "name":
+			o.Name = rawjson.String(value)
+		case "namespace":
+			o.Namespace = rawjson.String(value)
+		case "uid":
+			o.UID = types.UID(rawjson.String(value))
+		case "deletionTimestamp":
+			err = cmp.Or(err, json.Unmarshal(value, &o.DeletionTimestamp))
+		case "ownerReferences":
+			err = cmp.Or(err, json.Unmarshal(value, &o.OwnerReferences))
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading an object of %s: %w", resource.GroupResource(), err)
+	}
+	return o, nil
+}
+
+// eachRow splits a list while it streams in, and calls each for its objects: the
+// rows of a table, or items.
+func eachRow(in io.Reader, each func(table *metav1.Table, object stdjson.RawMessage) error) (metav1.ListMeta, error) {
+	var list metav1.ListMeta
+	table, seen, stream := &metav1.Table{}, false, rawjson.NewStream(in)
+	err := stream.Fields(func(name string) error {
+		switch name {
+		case "metadata":
+			return decodeNext(stream, &list)
+		case "columnDefinitions":
+			return decodeNext(stream, &table.ColumnDefinitions)
+		case "rows":
+			seen = true
+			return stream.Elements(func(row []byte) error {
+				var cells, object []byte
+				rawjson.Fields(row, func(name, value []byte) {
+					switch string(name) {
+					case "cells":
+						cells = value
+					case "object":
+						object = value
+					}
+				})
+				table.Rows = []metav1.TableRow{{}}
+				if cells != nil {
+					if err := stdjson.Unmarshal(cells, &table.Rows[0].Cells); err != nil {
+						return err
+					}
+				}
+				return each(table, object)
+			})
+		case "items":
+			seen = true
+			return stream.Elements(func(object []byte) error { return each(nil, object) })
+		}
+		_, err := stream.Value()
+		return err
+	})
+	if err == nil && !seen {
+		err = errors.New("the server sent neither a table nor a list")
+	}
+	return list, err
+}
+
+// decodeNext decodes the next value of a stream.
+func decodeNext(stream *rawjson.Stream, into any) error {
+	value, err := stream.Value()
+	if err != nil {
+		return err
+	}
+	return stdjson.Unmarshal(value, into)
+}

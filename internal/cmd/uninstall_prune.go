@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/preview"
+	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
+)
+
+// pruneOptions are what the command line of uninstall prune says.
+type pruneOptions struct {
+	uninstallOptions
+	recursive bool
+	// sets are the objects of the files, which are read once.
+	sets *[2][]uninstall.Item
+}
+
+const uninstallPruneLong = `Show what a prune takes away when manifests are replaced by others: the objects
+of OLD that NEW does not have, everything that is deleted with them, and what is
+left hanging.
+
+OLD and NEW are files or directories of manifests; - is standard input. Objects
+that state no namespace are in that of -n. In which order a prune deletes
+differs from tool to tool, so that none is assumed.
+
+Exit codes: as those of uninstall.`
+
+func newUninstallPrune(g *globals) *cobra.Command {
+	o := &pruneOptions{uninstallOptions: uninstallOptions{globals: g}}
+	cmd := &cobra.Command{
+		Use:   "prune OLD NEW",
+		Short: "Show what a prune deletes and leaves hanging",
+		Long:  uninstallPruneLong,
+		Example: g.example(`  # What the new manifests do not have any more
+  NAME uninstall prune old/ new/`),
+		RunE: runs(o, &o.args),
+	}
+	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "Follow the directories into their subdirectories")
+	o.addFlags(cmd)
+	o.uninstallOptions.manifests = o.digest
+	o.plans = func(_ context.Context, _ *session, w *uninstall.World) (*uninstall.Plan, error) { return o.plan(w) }
+	return cmd
+}
+
+func (o *pruneOptions) validate() error {
+	if err := o.validateArgs(2, "the old manifests and the new ones"); err != nil {
+		return err
+	}
+	if o.args[0] == o.args[1] {
+		return usageError{errors.New("the old manifests and the new ones are the same")}
+	}
+	if slices.Contains(o.args, "-") && (slices.Contains(o.from, "-") || o.saved == "-") {
+		return usageError{errors.New("standard input can be read once")}
+	}
+	return nil
+}
+
+func (o *pruneOptions) plan(w *uninstall.World) (*uninstall.Plan, error) {
+	manifests, err := o.digest()
+	if err != nil {
+		return nil, err
+	}
+	p := uninstall.Prune(w, o.sets[0], o.sets[1])
+	p.Manifests = manifests
+	return p, nil
+}
+
+// digest is of which objects the old and the new manifests have, whatever else is in them.
+func (o *pruneOptions) digest() (string, error) {
+	if err := o.read(); err != nil {
+		return "", err
+	}
+	var names [2][]string
+	for i, items := range o.sets {
+		for j := range items {
+			names[i] = append(names[i], items[j].GroupVersionKind.GroupKind().String()+" "+items[j].Namespace+"/"+items[j].Name)
+		}
+		slices.Sort(names[i])
+		names[i] = slices.Compact(names[i])
+	}
+	return preview.Checksum(names), nil
+}
+
+// read reads the manifests, once.
+func (o *pruneOptions) read() error {
+	if o.sets != nil {
+		return nil
+	}
+	var sets [2][]uninstall.Item
+	for i, name := range o.args {
+		files := []string{name}
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			if files, err = manifestsIn(name, o.recursive); err != nil {
+				return err
+			}
+		}
+		for _, file := range files {
+			items, err := o.manifest(file)
+			if err != nil {
+				return err
+			}
+			sets[i] = append(sets[i], items...)
+		}
+	}
+	if len(sets[0]) == 0 {
+		return fmt.Errorf("reading %s: there are no objects in it", calledFile(o.args[0]))
+	}
+	o.sets = &sets
+	return nil
+}
+
+// manifestsIn returns the manifests of a directory, by the ends of their names, as kubectl does.
+func manifestsIn(directory string, recursive bool) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return fmt.Errorf("reading %s: %w", path, reason(err))
+		case entry.IsDir() && path != directory && !recursive:
+			return filepath.SkipDir
+		case !entry.IsDir() && slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(path))):
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, err
+}
+
+// manifest reads the objects of a file.
+func (g *globals) manifest(name string) ([]uninstall.Item, error) {
+	text, err := g.content(name)
+	if err != nil {
+		return nil, err
+	}
+	items, err := uninstall.ReadManifest(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", calledFile(name), err)
+	}
+	return items, nil
+}
+
+// content reads a file.
+func (g *globals) content(name string) ([]byte, error) {
+	in, size, err := g.random(name)
+	if err != nil {
+		return nil, err
+	}
+	if in == nil {
+		return nil, fmt.Errorf("reading %s: it is a directory", name)
+	}
+	text, err := io.ReadAll(io.NewSectionReader(in, 0, size))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", calledFile(name), reason(err))
+	}
+	return text, nil
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package draw_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/draw"
+)
+
+var update = flag.Bool("update", false, "write what the code prints into the golden files")
+
+var formats = []struct {
+	extension string
+	write     func(io.Writer, *draw.Picture) error
+}{{"dot", draw.DOT}, {"svg", draw.SVG}, {"html", draw.HTML}, {"mmd", draw.Mermaid}, {"graphml", draw.GraphML}}
+
+// TestShop holds the pictures of the shop to those in testdata, which can be
+// looked at, and makes each of them twice.
+func TestShop(t *testing.T) {
+	for _, format := range formats {
+		got := text(t, format.write, shop().picture())
+		if again := text(t, format.write, shop().picture()); !bytes.Equal(got, again) {
+			t.Errorf("%s: two pictures of the same differ", format.extension)
+		}
+		if format.extension == "html" {
+			continue // the page and its script are read as they stand
+		}
+		file := filepath.Join("testdata", "shop."+format.extension)
+		if *update {
+			if err := os.WriteFile(file, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+}
+
+var errFull = errors.New("disk full")
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+// TestWriteErrors: whoever writes learns that the writer failed. An empty picture
+// can be drawn.
+func TestWriteErrors(t *testing.T) {
+	for _, format := range formats {
+		if err := format.write(fullDisk{}, shop().picture()); !errors.Is(err, errFull) {
+			t.Errorf("%s: got %v", format.extension, err)
+		}
+		if len(text(t, format.write, &draw.Picture{Name: "full"})) == 0 {
+			t.Errorf("%s: nothing is written for nothing", format.extension)
+		}
+	}
+}

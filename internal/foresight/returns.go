@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foresight
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/internal/preview"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Return is an object that comes back after the plan.
+type Return struct {
+	Object graph.Identity
+	// Why is who makes it again.
+	Why                   say.Text
+	kind, namespace, name string // of what delivered it
+	// Certain is unset where it takes somebody's next action, or depends on settings.
+	Certain bool
+	// Told: the outcome of the object says so, too.
+	Told bool
+}
+
+// Says says who makes it again.
+func (r *Return) Says() string { return r.Why.String() }
+
+// Deliverer returns what delivered it from Git or as a release, and will again: its kind, "Release", or that of the tool's object, and
+// where it is, as far as that is known. It is empty when something else makes it again.
+func (r *Return) Deliverer() (kind, namespace, name string) {
+	return r.kind, r.namespace, r.name
+}
+
+// returning is what comes back. It is read from the scene, and nothing of it is kept.
+type returning struct{ *scene }
+
+// returns finds what comes back: what the plan itself knows of controllers that stay, and
+// what is kept in Git or a release.
+func (l *returning) returns() []Return {
+	all := comeBack(l.Plan, l.node)
+	for _, id := range l.Plan.Job.Targets[:min(len(l.Plan.Job.Targets), maxRead)] {
+		if n, ok := l.node(id.UID); ok {
+			if r, is := l.delivered(n); is {
+				all = append(all, r)
+			} else if ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences}); ref != nil && len(n.Finalizers()) > 0 {
+				// of what has none the plan says it
+				_, told := l.Plan.ComeBack[id.UID]
+				if by, there := l.node(ref.UID); there && !told && !by.BeingDeleted() && !l.going[ref.UID] {
+					all = append(all, Return{Object: n.Identity(), Why: say.Of(byController, by.Identity())})
+				}
+			}
+		}
+	}
+	for uid := range l.going {
+		if n, ok := l.node(uid); ok && n.Resource().GroupResource() == evidence.Claims.GroupResource() {
+			all = append(all, l.ofSet(n)...)
+		}
+	}
+	if !l.Safe {
+		for uid := range l.aggregated() {
+			if n, ok := l.node(uid); ok {
+				all = append(all, Return{Object: n.Identity(), Why: say.Of(aggregatedAgain)})
+			}
+		}
+	}
+	graph.SortByIdentity(all, func(r *Return) graph.Identity { return r.Object })
+	return all
+}
+
+// ofSet is a claim that a StatefulSet makes again.
+func (l *returning) ofSet(n graph.Node) []Return {
+	for _, set := range l.now.evidence.Within(evidence.StatefulSets.GroupResource(), n.Namespace()) {
+		if whole, err := l.now.evidence.Whole(set); err == nil && !l.going[set.UID()] && !set.BeingDeleted() && evidence.WantsClaim(whole, n.Name()) {
+			return []Return{{Object: n.Identity(), Why: say.Of(claimAgain, set.Identity())}}
+		}
+	}
+	return nil
+}
+
+// comeBack is what the plan itself knows.
+func comeBack(p *preview.Plan, node func(types.UID) (graph.Node, bool)) (all []Return) {
+	for uid, by := range p.ComeBack {
+		if n, ok := node(uid); ok {
+			all = append(all, Return{Object: n.Identity(), Why: say.Plain(by.Says), Certain: by.Certain, Told: true})
+		}
+	}
+	return all
+}
+
+// Plain is what a plan tells by itself, of which nothing needs to be found out; nil for nothing.
+func Plain(p *preview.Plan) *Sight {
+	returns := comeBack(p, p.Graph.Node)
+	if len(returns) == 0 {
+		return nil
+	}
+	graph.SortByIdentity(returns, func(r *Return) graph.Identity { return r.Object })
+	return &Sight{Returns: returns}
+}
+
+// maxRead is the number of targets of which is read who delivered them.
+const maxRead = 50
+
+// delivered says who delivered an object from Git, or with a release, and makes it again, by what it bears (internal/delivery).
+func (l *returning) delivered(n graph.Node) (Return, bool) {
+	o, err := l.now.evidence.Whole(n)
+	if err != nil {
+		return Return{}, false
+	}
+	r := Return{Object: n.Identity()}
+	for _, m := range delivery.Marks(o) {
+		switch {
+		case m.Kind == "ApplySet", m.Kind == "Release" && o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm":
+		case m.Usual: // that says something only when there is such an Application
+			r.Why, r.kind, r.name = say.Of(argoByLabel, m.Name), "Application", m.Name
+			return r, l.exists(m.Resource, "", m.Name)
+		case m.Resource == delivery.Applications:
+			return l.byArgo(r, m.Name)
+		case m.Kind == "Release":
+			return l.byHelm(r, m.Namespace, m.Name)
+		default:
+			return l.byObject(r, m)
+		}
+	}
+	return r, false
+}
+
+// byHelm is an object of a release of Helm, whose records are Secrets or ConfigMaps
+// (helm.sh/helm/v3/pkg/storage/driver): with the last of them the release is gone.
+func (l *returning) byHelm(r Return, namespace, release string) (Return, bool) {
+	r.Why, r.kind, r.namespace, r.name = say.Of(byRelease, namespace, release), "Release", namespace, release
+	if namespace == "" {
+		return r, true
+	}
+	record := "sh.helm.release.v1." + release + ".v"
+	for _, resource := range []schema.GroupResource{{Resource: "secrets"}, {Resource: "configmaps"}} {
+		if !l.graph.Snapshot().Covers(resource, namespace, record) {
+			return r, true
+		}
+		for n := range l.then.evidence.Instances(resource) {
+			if n.Namespace() == namespace && strings.HasPrefix(n.Name(), record) {
+				return r, true
+			}
+		}
+	}
+	return r, false
+}
+
+func (l *returning) byArgo(r Return, app string) (Return, bool) {
+	r.Why, r.kind, r.name = say.Of(argoTracks, app), "Application", app
+	if !l.exists(delivery.Applications, "", app) {
+		r.Why = say.Of(argoElsewhere, app)
+	}
+	return r, true
+}
+
+func (l *returning) byObject(r Return, m delivery.Mark) (Return, bool) {
+	r.kind, r.namespace, r.name = m.Kind, m.Namespace, m.Name
+	r.Why, r.Certain = say.Of(byToolsObject, m.Kind, m.Namespace, m.Name), true
+	if !l.exists(m.Resource, m.Namespace, m.Name) {
+		if l.graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name) {
+			return r, false // a label that was left
+		}
+		r.Why, r.Certain = r.Why.And(ifItExists), false
+	}
+	return r, true
+}
+
+// exists reports whether there is an object of that name that stays. An empty namespace
+// stands for any.
+func (l *returning) exists(resource schema.GroupResource, namespace, name string) bool {
+	for n := range l.then.evidence.Instances(resource) {
+		if n.Name() == name && (namespace == "" || n.Namespace() == namespace) {
+			return true
+		}
+	}
+	return false
+}

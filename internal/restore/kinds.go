@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// stage is when objects of a type are made, whatever owns them: what others need to be accepted, or to start as they did, comes first.
+type stage int
+
+const (
+	homes     stage = iota + 1 // namespaces, definitions
+	cluster                    // what is in no namespace, such as classes and volumes; accounts and roles
+	content                    // what pods use: configuration, claims, Services; bindings of roles
+	others                     // custom resources
+	workloads                  // what starts pods
+	limits                     // what might refuse or end the others, until its controller has counted them
+	guards                     // what is asked about each request, and might not be answered yet
+)
+
+var (
+	claim       = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	volume      = schema.GroupKind{Kind: "PersistentVolume"}
+	statefulSet = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+)
+
+// kind is what is special about objects of a type.
+type kind struct {
+	stage stage
+	// drop are fields that name what is gone: whoever sets them sets them again.
+	drop [][]string
+	// unmade: who needs such an object makes it, and nobody else can.
+	unmade bool
+}
+
+// kinds are the types of which something is special.
+var kinds = map[schema.GroupKind]kind{
+	{Kind: "Namespace"}: {stage: homes},
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {stage: homes},
+
+	{Kind: "ConfigMap"}: {stage: content},
+	// Its token is signed for the UID of its account (pkg/controller/serviceaccount/tokens_controller.go, secretUpdateNeeded).
+	{Kind: "Secret"}:         {stage: content, drop: [][]string{{"metadata", "annotations", corev1.ServiceAccountUIDKey}}},
+	{Kind: "ServiceAccount"}: {stage: cluster}, // a Secret with its token is deleted where it does not exist
+	{Kind: "Service"}:        {stage: content},
+	// A claim that has been bound is lost if its volume names another UID (pkg/controller/volume/persistentvolume/pv_controller.go,
+	// syncBoundClaim).
+	claim: {stage: content, drop: [][]string{
+		{"metadata", "annotations", "pv.kubernetes.io/bind-completed"}, {"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}}},
+	// A binding is accepted of who may not bind all roles only where its role exists (pkg/registry/rbac/rolebinding/policybased/storage.go).
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                {stage: cluster},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         {stage: content},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:  {stage: content},
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:               {stage: content},
+	{Group: "apps", Kind: "ControllerRevision"}:                       {stage: workloads},
+	{Group: "apps", Kind: "Deployment"}:                               {stage: workloads},
+	{Group: "apps", Kind: "ReplicaSet"}:                               {stage: workloads},
+	{Group: "apps", Kind: "DaemonSet"}:                                {stage: workloads},
+	statefulSet:                                                       {stage: workloads},
+	{Kind: "ReplicationController"}:                                   {stage: workloads},
+	{Group: "batch", Kind: "CronJob"}:                                 {stage: workloads},
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           {stage: limits},
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                    {stage: limits},
+	{Kind: "ResourceQuota"}:                                           {stage: limits},
+	{Kind: "LimitRange"}:                                              {stage: others}, // pods that start get its defaults
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {stage: guards},
+	{Kind: "Event"}:                                                   {unmade: true},
+	{Group: "events.k8s.io", Kind: "Event"}:                           {unmade: true},
+	{Group: "coordination.k8s.io", Kind: "Lease"}:                     {unmade: true},
+	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:               {unmade: true},
+	{Group: "storage.k8s.io", Kind: "CSINode"}:                        {unmade: true},
+	{Group: "networking.k8s.io", Kind: "IPAddress"}:                   {unmade: true},
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: {unmade: true},
+	// It is scheduled anew; priority and overhead come from its classes (plugin/pkg/admission/priority, runtimeclass).
+	{Kind: "Pod"}: {stage: workloads, drop: [][]string{{"spec", "nodeName"}, {"spec", "ephemeralContainers"}, {"spec", "priority"}, {"spec", "overhead"}}},
+	// Its selector is made of its UID, unless it is given one (pkg/registry/batch/job/strategy.go, generateSelector).
+	{Group: "batch", Kind: "Job"}: {stage: workloads},
+}
+
+func kindOf(r graph.Resource) schema.GroupKind { return r.GroupVersionKind().GroupKind() }
+
+// stageOf is when objects of a type are made.
+func stageOf(r graph.Resource) stage {
+	switch s := kinds[kindOf(r)].stage; {
+	case s != 0:
+		return s
+	case r.Group == "admissionregistration.k8s.io":
+		return guards
+	case !r.Namespaced:
+		return cluster
+	}
+	return others
+}
+
+// Fit reports whether an object of a type that goes can be recreated as it was, with its manifest alone, before others act on that it was
+// gone. Tokens are for the UID of their ServiceAccount.
+func Fit(r graph.Resource) bool {
+	of := kindOf(r)
+	unfit := []schema.GroupKind{{Kind: "Pod"}, {Kind: "Node"}, {Kind: "Secret"}, {Kind: "ServiceAccount"}, {Group: "batch", Kind: "Job"}}
+	return kinds[of].stage != homes && !kinds[of].unmade && !slices.Contains(unfit, of)
+}
+
+// unfit returns why an object must not be made again, empty for nothing.
+func (p *planner) unfit(i *Item) Reason {
+	switch id := i.Object.Resource; kindOf(id) {
+	case schema.GroupKind{Kind: "Secret"}:
+		if i.Partial && !isToken(i.Manifest) {
+			return Unkept
+		}
+		if isToken(i.Manifest) && !p.hasAccount(i) {
+			return NoAccount
+		}
+	case schema.GroupKind{Kind: "Pod"}:
+		if evidence.PodEnded(i.Manifest) {
+			return Finished
+		}
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		if finished(i.Manifest) {
+			return Finished
+		}
+	case volume:
+		if evidence.Nested(i.Manifest, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
+			return Reclaimed
+		}
+	default:
+		snapshot := id.Group == "snapshot.storage.k8s.io" || id.Group == "groupsnapshot.storage.k8s.io"
+		source, _, _ := unstructured.NestedMap(i.Manifest.Object, "spec", "source")
+		for _, of := range []string{"persistentVolumeClaimName", "selector", "volumeHandle", "volumeHandles"} {
+			if snapshot && source[of] != nil {
+				return OfNow
+			}
+		}
+	}
+	return ""
+}
+
+// isToken reports whether a Secret has the token of a ServiceAccount, which is made for it.
+func isToken(secret *unstructured.Unstructured) bool {
+	return evidence.Nested(secret, "type") == string(corev1.SecretTypeServiceAccountToken)
+}
+
+// hasAccount reports whether the account of a token is there, or is made.
+func (p *planner) hasAccount(i *Item) bool {
+	id := evidence.Identity(evidence.ServiceAccounts, i.Object.Namespace, i.Manifest.GetAnnotations()[corev1.ServiceAccountNameKey])
+	if account := p.named[id]; account != nil {
+		p.settle(account)
+		return account.There() || account.Now != nil
+	}
+	now, err := p.Find(id)
+	return err == nil && now != nil
+}
+
+// finished reports whether a Job has ended.
+func finished(job *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(evidence.Conditions(job), func(c evidence.Condition) bool {
+		return (c.Type == string(batchv1.JobComplete) || c.Type == string(batchv1.JobFailed)) && c.Status == "True"
+	})
+}
+
+// leaves reports whether nothing but a controller makes such an object: it has a name of chance, or it is work, which begins anew.
+func (p *planner) leaves(i *Item) bool {
+	of := kindOf(i.Object.Resource)
+	if kinds[of].unmade || i.Manifest.GetAnnotations()[corev1.MirrorPodAnnotationKey] != "" {
+		return true
+	}
+	if of == (schema.GroupKind{Kind: "Endpoints"}) {
+		if service := p.named[evidence.Identity(evidence.Services, i.Object.Namespace, i.Object.Name)]; service != nil && service.Manifest != nil {
+			selector, _, _ := unstructured.NestedMap(service.Manifest.Object, "spec", "selector")
+			return len(selector) > 0
+		}
+	}
+	ref := metav1.GetControllerOf(i.Manifest)
+	if ref == nil {
+		return false
+	}
+	i.By = p.owner(i, ref)
+	return i.Manifest.GetGenerateName() != "" || i.Object.Resource.IsPod() || ref.Kind == "CronJob"
+}
+
+// claim is one that is made again, or was: bound to its volume, with what that holds, or not at all. The volume gets it after it is there,
+// by its UID: of any other way a claim of others might be faster.
+func (p *planner) claim(i *Item) {
+	if i.wasBound() {
+		p.give(i, evidence.Nested(i.Manifest, "spec", "volumeName"), "")
+	}
+}
+
+// unbound is a claim that an earlier undo has made: it might have ended before the volume was the claim's.
+func (p *planner) unbound(i *Item) {
+	name := evidence.Nested(i.Manifest, "spec", "volumeName")
+	if name == "" || evidence.Nested(i.Now, "spec", "volumeName") != name || evidence.Nested(i.Now, "status", "phase") == string(corev1.ClaimBound) {
+		return
+	}
+	if p.give(i, name, i.Now.GetUID()); i.Then != nil && i.Do == Nothing {
+		i.Do = Bind
+	}
+}
+
+// give has the volume of a claim become that of the one with the UID, which is empty before it is made, or refuses the claim. A volume that
+// is made is made with it.
+func (p *planner) give(i *Item, name string, claim types.UID) {
+	by := evidence.Identity(evidence.Volumes, "", name)
+	if other := p.named[by]; other != nil {
+		if p.settle(other); other.Do == Make || other.Do == Await {
+			return
+		}
+		if claim == "" && other.Do == Refuse && other.Reason != NotAsked {
+			i.refuse(DataGone, by, nil)
+			return
+		}
+	}
+	now, err := p.Find(by)
+	why := DataGone
+	switch {
+	case err != nil:
+		why = Unread
+	case now == nil:
+	case i.had(now):
+		by.UID = now.GetUID()
+		if i.Then, why = i.Rebind(by, now, claim); why == "" {
+			return
+		}
+	case claim != "":
+		by.UID, why = now.GetUID(), Taken
+	case i.Volume == "":
+		why = Unproved
+	}
+	i.refuse(why, by, err)
+}
+
+// had reports whether a volume is the one that a claim had: another of its name may be another disk.
+func (i *Item) had(volume *unstructured.Unstructured) bool {
+	uid := types.UID(evidence.Nested(volume, "spec", "claimRef", "uid"))
+	return volume.GetUID() == i.Volume || uid != "" && (uid == i.Object.UID || uid == i.Made)
+}
+
+// Elsewhere reports whether a claim has another volume by now than it had.
+func (i *Item) Elsewhere(now *unstructured.Unstructured) bool {
+	name := evidence.Nested(now, "spec", "volumeName")
+	return name != "" && name != evidence.Nested(i.Manifest, "spec", "volumeName")
+}
+
+// BoundTo is the claim for which a volume is made, nil for none.
+func (i *Item) BoundTo() *Item { return i.bound }
+
+// wasBound reports whether a claim had a volume. One that was pending has held no data, even if it names a volume, unless that was the
+// claim's already.
+func (i *Item) wasBound() bool {
+	return evidence.Nested(i.Manifest, "spec", "volumeName") != "" && (i.Volume != "" || evidence.Nested(i.Manifest, "status", "phase") != string(corev1.ClaimPending))
+}
+
+// Binding is a claim that is to be bound to a volume. Made: a plan has made it.
+type Binding struct {
+	Claim  graph.Identity
+	Volume string
+	Made   bool
+}
+
+// Bindings are the claims that are to be bound again. ids are the UIDs that objects have by now, by those that they had.
+func (plan *Plan) Bindings(ids map[types.UID]types.UID) (all []Binding) {
+	for _, i := range plan.Items {
+		makes := i.Do == Make || i.Do == Await
+		switch of := kindOf(i.Object.Resource); {
+		case i.Late || ids[i.Object.UID] == "" || !makes && i.Then == nil:
+		case of == claim && i.wasBound():
+			b := Binding{i.Object, evidence.Nested(i.Manifest, "spec", "volumeName"), true}
+			b.Claim.UID = ids[i.Object.UID]
+			all = append(all, b)
+		case of == volume && (i.bound == nil || i.bound.Do == Nothing):
+			ref := func(field string) string { return evidence.Nested(i.Manifest, "spec", "claimRef", field) }
+			id := evidence.Identity(evidence.Claims, ref("namespace"), ref("name"))
+			if id.UID = types.UID(ref("uid")); ids[id.UID] != "" {
+				id.UID = ids[id.UID]
+			}
+			if id.UID != "" {
+				all = append(all, Binding{Claim: id, Volume: i.Object.Name})
+			}
+		}
+	}
+	return all
+}
+
+// Rebind returns what gives a claim, which has that UID by now, the volume again that it had, as that is now, or why nothing does: one that
+// is retained, and is free, or the claim's by name or by the UID that it had. Another volume of the name may be another disk. An empty UID
+// is of a claim that is not there yet.
+func (i *Item) Rebind(id graph.Identity, now *unstructured.Unstructured, claim types.UID) (then *remedy.Op, why Reason) {
+	const ref = remedy.ClaimRef
+	if now == nil || now.GetUID() != id.UID || now.GetDeletionTimestamp() != nil || evidence.Nested(now, "spec", "persistentVolumeReclaimPolicy") != string(corev1.PersistentVolumeReclaimRetain) {
+		return nil, DataGone
+	}
+	is, _, _ := unstructured.NestedMap(now.Object, "spec", "claimRef")
+	uid, _ := is["uid"].(string)
+	ours := is["namespace"] == i.Object.Namespace && is["name"] == i.Object.Name
+	steps := []remedy.Step{remedy.Test(remedy.ReclaimPolicy, string(corev1.PersistentVolumeReclaimRetain))}
+	switch {
+	case len(is) == 0:
+		steps = append(steps, remedy.Add(ref, map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": i.Object.Namespace, "name": i.Object.Name, "uid": string(claim)}))
+	case ours && uid == "", ours && uid == string(claim):
+		return nil, ""
+	case !ours || uid != string(i.Object.UID) && uid != string(i.Made):
+		return nil, Taken
+	default:
+		steps = append(steps, remedy.Test(ref+"/uid", uid), remedy.Replace(ref+"/uid", string(claim)))
+		if is["resourceVersion"] != nil {
+			steps = append(steps, remedy.Remove(ref+"/resourceVersion"))
+		}
+	}
+	return new(remedy.PatchOf(id, steps...)), ""
+}
+
+// bind has a volume that is made again come after its claim, for its UID. It stays Released unless its claim is there.
+func (p *planner) bind(i *Item) {
+	if i.Do != Make && i.Do != Await || kindOf(i.Object.Resource) != volume {
+		return
+	}
+	c := p.items[types.UID(evidence.Nested(i.Manifest, "spec", "claimRef", "uid"))]
+	if c != nil && c.There() && (c.Do != Nothing || !c.Elsewhere(c.Now)) {
+		needy := i.needy // the server can be asked about it before
+		i.needs(c)
+		i.bound, i.needy = c, needy
+	}
+}
+
+// Content is what is made of an object, with the UIDs that its owners have by now, by those that they had.
+func (i *Item) Content(ids map[types.UID]types.UID) *unstructured.Unstructured {
+	o := i.Manifest.DeepCopy()
+	for _, field := range kinds[kindOf(i.Object.Resource)].drop {
+		unstructured.RemoveNestedField(o.Object, field...)
+	}
+	if finalizers := slices.DeleteFunc(o.GetFinalizers(), graph.IsCollectorFinalizer); len(finalizers) < len(o.GetFinalizers()) {
+		o.SetFinalizers(finalizers)
+	}
+	owners := slices.DeleteFunc(slices.Clone(i.owners), func(ref metav1.OwnerReference) bool { return slices.Contains(i.without, ref) })
+	for n := range owners {
+		if uid := ids[owners[n].UID]; uid != "" {
+			owners[n].UID = uid
+		}
+	}
+	if o.SetOwnerReferences(owners); len(owners) == 0 {
+		unstructured.RemoveNestedField(o.Object, "metadata", "ownerReferences")
+	}
+	switch of := kindOf(i.Object.Resource); {
+	case of.Kind == "Job" && of.Group == "batch":
+		unselect(o)
+	case of.Kind == "Secret" && of.Group == "" && isToken(o):
+		unstructured.RemoveNestedField(o.Object, "data")
+	case of == volume && i.bound != nil && ids[i.bound.Object.UID] != "":
+		_ = unstructured.SetNestedField(o.Object, string(ids[i.bound.Object.UID]), "spec", "claimRef", "uid") // it has one
+		unstructured.RemoveNestedField(o.Object, "spec", "claimRef", "resourceVersion")
+	}
+	return o
+}
+
+// unselect takes what names its UID from a Job that has the selector that is made for it.
+func unselect(job *unstructured.Unstructured) {
+	if manual, _, _ := unstructured.NestedBool(job.Object, "spec", "manualSelector"); manual {
+		return
+	}
+	unstructured.RemoveNestedField(job.Object, "spec", "selector")
+	for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid"} {
+		unstructured.RemoveNestedField(job.Object, "metadata", "labels", label)
+		unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata", "labels", label)
+	}
+}
+
+// holds reports whether objects of a type are what they hold, which nobody but their user knows.
+func holds(i *Item) bool {
+	of := kindOf(i.Object.Resource)
+	return of == claim || of.Group == "" && (of.Kind == "ConfigMap" || of.Kind == "Secret")
+}
+
+// Same reports whether an object is as another was, with what others have added: to data nobody has, and to an account no annotation.
+func Same(i *Item, now *unstructured.Unstructured) bool {
+	if i.Manifest == nil || i.Partial && !isToken(i.Manifest) {
+		return false
+	}
+	wanted := i.Content(nil).Object
+	metadata, _ := wanted["metadata"].(map[string]any)
+	for _, of := range []string{"labels", "annotations"} {
+		are, _, _ := unstructured.NestedMap(now.Object, "metadata", of)
+		if values, _ := metadata[of].(map[string]any); !remedy.Within(values, are) && (of == "labels" || i.Object.Resource.Kind == "ServiceAccount") {
+			return false
+		}
+	}
+	for _, of := range []string{"data", "binaryData"} {
+		if holds(i) && !isToken(i.Manifest) && !remedy.Same(wanted[of], now.Object[of]) {
+			return false
+		}
+	}
+	delete(wanted, "metadata")
+	delete(wanted, "status")
+	if kindOf(i.Object.Resource) == volume { // which may be bound by now, or released
+		unstructured.RemoveNestedField(wanted, "spec", "claimRef")
+	}
+	return remedy.Within(wanted, now.Object)
+}
+
+// Relink is the patch that gives an object that has stayed the references to owners again that were recreated, and one that was made
+// without them those that it lacks, where they were among the others; nil for nothing to do.
+func (i *Item) Relink(ids map[types.UID]types.UID, now *unstructured.Unstructured) *remedy.Op {
+	const list = "/metadata/ownerReferences"
+	var steps []remedy.Step
+	are, at := now.GetOwnerReferences(), 0
+	has := func(uid types.UID) int {
+		return slices.IndexFunc(are, func(r metav1.OwnerReference) bool { return uid != "" && r.UID == uid })
+	}
+	for _, ref := range i.owners {
+		uid, was := ids[ref.UID], ref.UID
+		switch n := has(was); {
+		case uid == "" || uid == was && !i.Late || has(uid) >= 0:
+			at = max(at, n+1, has(uid)+1)
+			continue
+		case n >= 0:
+			path := fmt.Sprintf("%s/%d/uid", list, n)
+			steps = append(steps, remedy.Test(path, string(was)), remedy.Replace(path, string(uid)))
+			are[n].UID, at = uid, n+1
+			continue
+		case isController(&ref) && metav1.GetControllerOf(now) != nil:
+			continue
+		}
+		ref.UID = uid
+		entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&ref)
+		switch {
+		case err != nil:
+			continue
+		case len(are) == 0:
+			steps = append(steps, remedy.Add(list, []any{entry}))
+		default:
+			steps = append(steps, remedy.Add(fmt.Sprintf("%s/%d", list, at), entry))
+		}
+		are = slices.Insert(are, at, ref)
+		at++
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	id := i.Object
+	id.UID = now.GetUID()
+	return new(remedy.PatchOf(id, steps...))
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// First returns what had better be deleted before the tool begins, of what is foreseen of its deletes: the custom resources that get stuck,
+// or may, in its order, and would not while all of it is there. There is none ahead of a hook: it may keep these objects, free them, or
+// refuse the uninstallation.
+func (p *Plan) First(s *foresight.Sight) []graph.Identity {
+	if s == nil || p.Hook() != nil {
+		return nil
+	}
+	certain := p.certain(s)
+	return s.Saved(func(id graph.Identity) (graph.Identity, bool) {
+		id = p.maker(id, certain)
+		return id, p.notFirst(id, certain).IsZero()
+	})
+}
+
+// WhyNotFirst says why nothing had better be deleted before the tool begins, although something gets stuck.
+func (p *Plan) WhyNotFirst(s *foresight.Sight) say.Text {
+	switch hook := p.Hook(); {
+	case s == nil || hook != nil && hook.Cause == HookUnsure:
+		return say.Of(noEarlier)
+	case hook != nil:
+		return say.Of(notBeforeHook, hook.Item.Identity())
+	}
+	certain, ofKubernetes := p.certain(s), say.Text{}
+	for _, id := range s.Saved(func(id graph.Identity) (graph.Identity, bool) { return p.maker(id, certain), true }) {
+		why := p.notFirst(id, certain)
+		if why.IsZero() || graph.BuiltinGroup(id.Resource.Group) {
+			ofKubernetes = why
+			continue
+		}
+		return why
+	}
+	if later := slices.DeleteFunc(s.Refusers(), func(id graph.Identity) bool { return len(p.in(id.UID)) == 0 }); len(later) > 0 {
+		return say.Of(refuserFirst, someOf(later))
+	}
+	if !ofKubernetes.IsZero() {
+		return ofKubernetes
+	}
+	if spoilt := p.Spoils(); spoilt != nil {
+		return say.Of(isToStay, spoilt.Item.Identity())
+	}
+	unlisted := p.graph.Snapshot().Unlisted()
+	if len(unlisted) == 0 && len(s.Unread) > 0 || slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return u.Reason == graph.Forbidden }) {
+		return say.Of(notAllRead)
+	}
+	return say.Of(noEarlier)
+}
+
+// maker is what goes by the plan and has made an object, or its maker, and so on, the first of all: as long as that is there, its
+// controller makes again what is deleted. It is the object itself when nothing has made it, or nothing of the plan.
+func (p *Plan) maker(id graph.Identity, certain graph.Set) graph.Identity {
+	for _, maker := range makers(p.graph, id) {
+		n, known := p.graph.Node(maker.UID)
+		if !known || n.BeingDeleted() || !certain.Has(n) && len(p.in(maker.UID)) == 0 {
+			break
+		}
+		id = maker
+	}
+	return id
+}
+
+// notFirst is why one of the objects that would be saved is not deleted before the tool begins, zero when it is. What goes with it counts:
+// the deletion of a tool's own object deletes more than that: it is the uninstallation, or another one. The controllers of Kubernetes' own
+// types may let them go only after the object for which they are there, as Actions Runner Controller does with RoleBindings, Secrets and
+// accounts (github.com/actions/actions-runner-controller/controllers/actions.github.com/autoscalingrunnerset_controller.go).
+func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
+	n, known := p.graph.Node(id.UID)
+	if !known {
+		return say.Of(notCertain, id)
+	}
+	for _, n := range graph.Descendants(n).Sorted() {
+		switch with := n.Identity(); {
+		case with.UID == p.Own.UID:
+			return say.Of(isUninstallation, id)
+		case controlled(n.Resource().GroupResource()) != nil:
+			return say.Of(deletesMore, with, argument(with))
+		case slices.ContainsFunc(p.wanted, func(stays wanted) bool { return stays.object.UID == with.UID }):
+			return say.Of(isToStay, with)
+		}
+	}
+	switch {
+	case !certain.Has(n):
+		return say.Of(notCertain, id)
+	case graph.BuiltinGroup(id.Resource.Group):
+		return say.Of(kubernetesOwn, id)
+	}
+	return say.Text{}
+}
+
+// certain is what goes with what the tool certainly deletes, when it gets that far.
+func (p *Plan) certain(s *foresight.Sight) graph.Set {
+	var uids []types.UID
+	for i, b := range p.Barriers {
+		for _, id := range b.Objects {
+			if p.unsure(i, s).Name == "" && p.doubts[id.UID].IsZero() && p.openOf(id) == nil {
+				uids = append(uids, id.UID)
+			}
+		}
+	}
+	return gc.Concerned(p.graph, uids)
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
+	"github.com/kubectl-gc/kubectl-gc/internal/preview"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Report is what a tool does, and what becomes of that.
+type Report struct {
+	*Plan
+	// Preview is of the tool's deletes, in its order, and Sight what is foreseen of them, nil when there is nothing to foresee.
+	Preview *preview.Plan
+	Sight   *foresight.Sight
+	// Left is what stays behind.
+	Left []Left
+	// Unread is what could not be read for that.
+	Unread []string
+	// Cluster is the UID of the namespace kube-system, empty when that could not be read.
+	Cluster types.UID
+	// Fails: something gets stuck or breaks, or might.
+	Fails bool
+}
+
+// Player makes the plan of a deletion, and says what is foreseen of it.
+type Player func(preview.Job) (*preview.Plan, *foresight.Sight, error)
+
+// Foretell says what becomes of what a tool does, of which the plan is that of its own rules. The error is that of the player.
+func (w *World) Foretell(p *Plan, play Player) (*Report, error) {
+	w.Follow(p)
+	r := &Report{Plan: p, Preview: preview.Nothing(w.Graph), Cluster: w.ClusterUID()}
+	for again := len(p.Targets()) > 0; again; {
+		var err error
+		if r.Preview, r.Sight, err = play(p.Job()); err != nil {
+			return nil, err
+		}
+		if again = r.Sight.Unserved(p.Own.UID) && !p.Stopped(); again {
+			p.Stop()
+		} else {
+			again = p.Settle(r.Preview.Report.Outcomes, r.Sight)
+		}
+	}
+	if r.Sight != nil {
+		r.foreseen(w)
+	}
+	r.Fails = r.Fails || r.Sticks()
+	r.Unread = w.Evidence.Unread()
+	if r.Sight != nil {
+		r.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Unread, r.Sight.Unread))))
+	}
+	return r, nil
+}
+
+// foreseen completes a report with what follows from what is foreseen.
+func (r *Report) foreseen(w *World) {
+	p, s := r.Plan, r.Sight
+	p.Doubt(r.Preview.Report.Outcomes, s)
+	if p.Tool == "helm" && slices.ContainsFunc(p.Targets(), func(id graph.Identity) bool { return slices.Contains(s.Refused(), id.UID) }) {
+		p.Open = append(p.Open, Open{Cause: Refused})
+	}
+	r.stay()
+	r.tokens(w)
+	r.unmade()
+	going := r.Preview.Going()
+	for _, stays := range p.wanted {
+		if id := stays.object; going[id.UID] {
+			p.Open = append(p.Open, Open{Cause: Wanted, Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(), Namespace: id.Namespace, Name: id.Name}, Detail: stays.why})
+		}
+	}
+	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })           // with its namespace, or its owner
+	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
+	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.delivers(r.Deliverer()) })
+	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
+	r.Fails = p.Spoils() != nil || s.Sticks(false) || s.CertainlyBreaks()
+}
+
+// alike reports whether two identities have one name.
+func alike(a, b graph.Identity) bool {
+	return a.Resource.Kind == b.Resource.Kind && a.Resource.Group == b.Resource.Group && a.Namespace == b.Namespace && a.Name == b.Name
+}
+
+// unmade takes out of what is kept what hooks would make, if what has to go before does not, or if its namespace goes.
+func (r *Report) unmade() {
+	stays, none := map[types.UID]bool{}, false
+	for i := range r.Preview.Report.Outcomes {
+		o := &r.Preview.Report.Outcomes[i]
+		stays[o.Object.UID] = o.Result != gc.Deleted
+	}
+	var held []graph.Identity
+	for _, b := range r.Barriers {
+		for _, id := range b.Objects {
+			if stays[id.UID] {
+				held, none = append(held, id), none || b.Awaited
+			}
+		}
+	}
+	emptied := map[string]bool{}
+	for _, id := range r.Targets() {
+		if id.Resource.IsNamespace() {
+			emptied[id.Name] = true
+		}
+	}
+	r.Kept = slices.DeleteFunc(r.Kept, func(k Kept) bool {
+		return k.Reason == HookMade && (none || emptied[k.Object.Namespace] || slices.ContainsFunc(held, func(id graph.Identity) bool { return alike(id, k.Object) }))
+	})
+}
+
+// stay has what is deleted only with an owner that gets stuck just stay, as long as its owner does.
+func (r *Report) stay() {
+	results, targets := map[types.UID]gc.Result{}, map[types.UID]bool{}
+	outcomes := r.Preview.Report.Outcomes
+	for i := range outcomes {
+		results[outcomes[i].Object.UID] = outcomes[i].Result
+	}
+	for _, id := range r.Targets() {
+		targets[id.UID] = true
+	}
+	stays := map[types.UID]bool{}
+	for again := true; again; {
+		again = false
+		for i := range outcomes {
+			o := &outcomes[i]
+			n, known := r.Preview.Graph.Node(o.Object.UID)
+			if !known || o.Result != gc.Unknown || targets[n.UID()] {
+				continue
+			}
+			if slices.ContainsFunc(n.Owners(), func(ref graph.Reference) bool {
+				return ref.State == graph.Solid && (results[ref.UID] == gc.Remaining || stays[ref.UID])
+			}) {
+				o.Result, o.Reason, stays[n.UID()], again = gc.Untouched, say.Text{}, true, true
+			}
+		}
+	}
+}
+
+// tokens adds the Secrets with tokens of accounts that go, which Kubernetes deletes with these
+// (pkg/controller/serviceaccount/tokens_controller.go).
+func (r *Report) tokens(w *World) {
+	accounts, known := map[types.UID]bool{}, map[types.UID]bool{}
+	namespaces := sets.New[string]()
+	for i := range r.Preview.Report.Outcomes {
+		o := &r.Preview.Report.Outcomes[i]
+		known[o.Object.UID] = true
+		if o.Result == gc.Deleted && o.Object.Resource.GroupResource() == evidence.ServiceAccounts.GroupResource() {
+			accounts[o.Object.UID] = true
+			namespaces.Insert(o.Object.Namespace)
+		}
+	}
+	var secrets []graph.Node
+	for namespace := range namespaces {
+		secrets = append(secrets, w.Evidence.Within(evidence.Secrets.GroupResource(), namespace)...)
+	}
+	secrets = slices.DeleteFunc(secrets, func(n graph.Node) bool { return known[n.UID()] })
+	for n, o := range wholes(w.Evidence, secrets) {
+		if accounts[types.UID(o.GetAnnotations()[corev1.ServiceAccountUIDKey])] {
+			r.Preview.Report.Outcomes = append(r.Preview.Report.Outcomes, gc.Outcome{Object: *n.Object(), Result: gc.Deleted})
+		}
+	}
+	graph.SortByIdentity(r.Preview.Report.Outcomes, func(o *gc.Outcome) graph.Identity { return o.Object.Identity() })
+}
+
+// delivers reports whether what has deployed an object is what is removed, or goes by that.
+func (p *Plan) delivers(kind, namespace, name string) bool {
+	is := func(of, in, called string) bool {
+		return of != "" && kind == of && name == called && (namespace == in || namespace == "")
+	}
+	return is(p.Deliverer, p.Namespace, p.Name) || slices.ContainsFunc(p.delegates, func(d *delegate) bool {
+		released, in, _ := HelmReleaseOf(d.object)
+		release := d.node.Resource().GroupResource() == delivery.HelmReleases && is("Release", in, released)
+		return release || is(d.node.Resource().Kind, d.node.Namespace(), d.node.Name())
+	})
+}
+
+// Sticks reports whether something gets stuck, or is refused, or whether that is not known; but for what is said as not known.
+func (r *Report) Sticks() bool {
+	return slices.ContainsFunc(r.Preview.Report.Outcomes, func(o gc.Outcome) bool {
+		return o.Result == gc.Remaining || o.Result == gc.Unknown && !r.Asked(&o)
+	}) || slices.ContainsFunc(r.Open, func(o Open) bool { return o.fails() })
+}
+
+// fails reports whether the tool fails for what is open, or whether that is not known because it could not be read.
+func (o *Open) fails() bool {
+	return o.Fails() || slices.Contains([]Cause{Unread, Nested, HookUnsure, HookUnsureAfter}, o.Cause)
+}
+
+// Fails reports whether the tool certainly reports a failure for what is open: for a kind or a name that is missing only if that is a
+// hook's.
+func (o *Open) Fails() bool {
+	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookLacks || o.Cause == HookDenied || (o.Cause == Generated || o.Cause == NoSuchKind) && o.Detail != ""
+}
+
+// Asked reports whether what is said of an outcome is said as not known, too.
+func (p *Plan) Asked(o *gc.Outcome) bool {
+	return slices.ContainsFunc(p.Open, func(open Open) bool { return open.Item.Name == o.Object.Name && o.Reason.Equal(say.Plain(open.Says())) })
+}
+
+// Strands reports whether objects stay whose deletion will get stuck later.
+func (r *Report) Strands() bool {
+	return r.Sight != nil && slices.ContainsFunc(r.Sight.Breaks, func(b foresight.Break) bool { return b.Strands() != nil })
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Tool is one that deletes what it has deployed. A new one is a row of Tools, what internal/delivery knows of its marks and inventory, and what
+// internal/offline holds of its own objects.
+type Tool struct {
+	// Name is its command, and how documents call it.
+	Name string
+	// Kinds are those of its own objects, the usual one first; none for a tool that has its own way to say what it has deployed.
+	Kinds []Kind
+}
+
+// Kind is a type of a tool's own objects.
+type Kind struct {
+	Resource schema.GroupResource
+	// Words are how users call it, the usual one first.
+	Words []string
+	// Plan is what the tool does when such an object is deleted. With an error it is of the object alone, or nil.
+	Plan func(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, error)
+	// Alone: its controller deletes nothing with the object; what the tool does is that users delete more.
+	Alone bool
+}
+
+// Tools returns those that are known, in the order of the help.
+func Tools() []Tool {
+	return []Tool{
+		{Name: "helm"},
+		{Name: "flux", Kinds: []Kind{
+			{Resource: delivery.Kustomizations, Words: []string{"kustomization", "kustomizations", "ks"}, Plan: always(Kustomization)},
+			{Resource: delivery.HelmReleases, Words: []string{"helmrelease", "helmreleases", "hr"}, Plan: HelmReleaseBy},
+		}},
+		{Name: "argocd", Kinds: []Kind{{Resource: delivery.Applications, Words: []string{"application", "applications", "app"}, Plan: always(Application)}}},
+		{Name: "olm", Kinds: []Kind{
+			{Resource: delivery.Subscriptions, Words: []string{"subscription", "subscriptions", "sub"}, Plan: Subscription, Alone: true},
+			{Resource: delivery.ClusterServiceVersions, Words: []string{"clusterserviceversion", "clusterserviceversions", "csv"}, Plan: always(ClusterServiceVersion)},
+		}},
+		{Name: "applyset"},
+		{Name: "prune"},
+	}
+}
+
+func always(plan func(*World, graph.Node, *unstructured.Unstructured) *Plan) func(*World, graph.Node, *unstructured.Unstructured) (*Plan, error) {
+	return func(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, error) { return plan(w, n, o), nil }
+}
+
+// controlled is the kind whose controller deletes something with an object of a type, nil for none.
+func controlled(resource schema.GroupResource) *Kind {
+	for _, tool := range Tools() {
+		for i := range tool.Kinds {
+			if k := &tool.Kinds[i]; k.Resource == resource && !k.Alone {
+				return k
+			}
+		}
+	}
+	return nil
+}
+
+// argument is what uninstall takes to be about an object of a tool.
+func argument(id graph.Identity) string {
+	for _, tool := range Tools() {
+		for _, k := range tool.Kinds {
+			if k.Resource == id.Resource.GroupResource() {
+				return tool.Name + " " + k.Words[0] + "/" + id.Name + " -n " + id.Namespace
+			}
+		}
+	}
+	return ""
+}
+
+// inventory are the objects that a tool's own one says that it has deployed.
+func inventory(resource schema.GroupResource, o *unstructured.Unstructured) []Item {
+	var items []Item
+	for _, e := range delivery.Inventory(resource, o) {
+		items = append(items, kindOf(e.Group, e.Version, e.Kind, e.Namespace, e.Name))
+	}
+	return items
+}
+
+// is reports whether a mark names the tool's own object, or the release.
+func (p *Plan) is(m delivery.Mark) bool {
+	return m.Kind == p.Deliverer && m.Name == cmp.Or(p.Own.Name, p.Name) && (m.Namespace == "" || m.Namespace == p.Namespace)
+}

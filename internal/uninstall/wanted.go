@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// wanted is an object that is to stay, although it may go with something else.
+type wanted struct {
+	object graph.Identity
+	why    string
+}
+
+// spared finds what is to stay and may go with what the tool deletes: what it keeps on purpose, and what another has deployed.
+func (f *following) spared() {
+	for i := range f.plan.Kept {
+		if k := &f.plan.Kept[i]; k.Object.UID != "" && (k.Reason == ResourcePolicy || k.Reason == MarkedOff) {
+			f.plan.wanted = append(f.plan.wanted, wanted{k.Object, keptByTool(k)})
+		}
+	}
+	var uids []types.UID
+	for _, id := range f.plan.Targets() {
+		uids = append(uids, id.UID)
+	}
+	var nodes []graph.Node
+	for n := range gc.Concerned(f.Graph, uids).All() {
+		if !n.Virtual() && !n.HasOwners() && len(n.Object().Labels) > 0 && len(f.plan.in(n.UID())) == 0 {
+			nodes = append(nodes, n)
+		}
+	}
+	slices.SortFunc(nodes, graph.Node.Compare)
+	for n, o := range wholes(f.Evidence, nodes) {
+		known := slices.ContainsFunc(f.plan.wanted, func(stays wanted) bool { return stays.object.UID == n.UID() })
+		why := keepMark(o)
+		if m := f.another(o); m != nil {
+			why = belongsTo(m)
+		}
+		if why != "" && !known {
+			f.plan.wanted = append(f.plan.wanted, wanted{n.Identity(), why})
+		}
+	}
+}
+
+// another is who has deployed an object, nil when that is what is removed or goes, when it does not exist any more, or when nobody is known
+// to have.
+func (f *following) another(o *unstructured.Unstructured) *delivery.Mark {
+	marks := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool {
+		return m.Usual || m.Kind == "ApplySet" || m.Kind == "Release" && o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm"
+	})
+	if len(marks) == 0 || slices.ContainsFunc(marks, func(m delivery.Mark) bool { return f.plan.delivers(m.Kind, m.Namespace, m.Name) }) || !f.exists(&marks[0]) {
+		return nil
+	}
+	return &marks[0]
+}
+
+// exists reports whether who has deployed an object is there, or may be.
+func (f *following) exists(m *delivery.Mark) bool {
+	if m.Kind != "Release" {
+		return m.Namespace == "" || len(f.Evidence.Named(m.Resource, m.Namespace, m.Name)) > 0 || !f.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
+	}
+	return !f.Graph.Snapshot().ListedIn(evidence.Secrets.GroupResource(), m.Namespace) || f.Record(m.Namespace, m.Name) != ""
+}
+
+// keepMark is a mark by which tools are told to keep an object, empty without one. One that the latest manifests do not have any more is
+// kept by it, too.
+func keepMark(o *unstructured.Unstructured) string {
+	if hasOption(o, policyAnnotation, "keep") {
+		return policyAnnotation + ": keep"
+	}
+	if hasOption(o, syncOptions, "Delete=false") {
+		return syncOptions + ": Delete=false"
+	}
+	return markedOff(o)
+}
