@@ -83,7 +83,7 @@ func write(report *explain.Report) string {
 	for _, c := range report.Causes {
 		fmt.Fprintf(&text, "  %s: %s [%s]\n", c.Object, c.Summary, c.ID)
 		for _, e := range c.Evidence {
-			fmt.Fprintf(&text, "    %s: %s\n", strings.TrimSpace(e.Source+" "+e.Path), e.Value)
+			fmt.Fprintf(&text, "    %s: %s\n", strings.TrimSpace(e.Source.String()+" "+e.Path), e.Value)
 		}
 	}
 	return strings.TrimSuffix(text.String(), "\n")
