@@ -21,6 +21,6 @@ echo
 run kubectl gc unstick ns/payments 1 --dry-run
 echo
 digest=$(kubectl gc unstick ns/payments 1 --dry-run -o 'jsonpath={.digest}')
-show "kubectl gc unstick ns/payments 1 2>/dev/null \\
+show "kubectl gc unstick ns/payments 1 \\
     --confirm=$digest"
-kubectl gc unstick ns/payments 1 2>/dev/null --confirm="$digest"
+kubectl gc unstick ns/payments 1 --confirm="$digest"
