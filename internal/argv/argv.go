@@ -17,12 +17,16 @@ type Line struct {
 	Watches string
 	// Namespaces are those that it watches, with commas, Own for its own; empty for all. What refers to a variable is not known.
 	Namespaces string
+	// Namespace is the one that it watches (Cluster API, cert-manager, Argo Rollouts), or its own (Velero, Crossplane).
+	Namespace string
 }
 
 const (
 	// WatchFlag has that of Watches as its value, NamespacesFlag that of Namespaces.
 	WatchFlag      = "--watch-label-selector"
 	NamespacesFlag = "--watch-namespaces"
+
+	namespaceFlag = "--namespace"
 
 	// Own is the namespace of the program.
 	Own = "."
@@ -95,6 +99,8 @@ func (l *Line) take(name, value string) {
 		l.Watches = value
 	case name == filterFlag && value != "":
 		l.Watches = "cluster.x-k8s.io/watch-filter=" + value
+	case name == namespaceFlag:
+		l.Namespace = value
 	case slices.Contains(watched, name) && !strings.Contains(value, "*"):
 		l.Namespaces = value
 	}
@@ -111,6 +117,9 @@ func (l Line) Words() []string {
 	}
 	if l.Namespaces != "" {
 		words = append(words, NamespacesFlag+"="+l.Namespaces)
+	}
+	if l.Namespace != "" {
+		words = append(words, namespaceFlag+"="+l.Namespace)
 	}
 	return words
 }

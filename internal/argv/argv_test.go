@@ -22,6 +22,7 @@ func TestRead(t *testing.T) {
 		"/manager --watch-namespace=a --leader-elect":                  {Namespaces: "a"},
 		"/manager --namespaces a,b":                                    {Namespaces: "a,b"},
 		"/manager --namespaces=$(POD_NAMESPACE) --managed-namespace=*": {Namespaces: "$(POD_NAMESPACE)"},
+		"/manager --namespace=a --namespace b":                         {Namespace: "b"},
 		"/manager --watch-label-selectors=a":                           {},
 		"/manager --kubeconfig /etc/kubeconfig":                        {Kubeconfig: true},
 		"/manager --set=kubeconfigs --watch-label-selector=kubeconfig": {Kubeconfig: true, Watches: "kubeconfig"},

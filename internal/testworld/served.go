@@ -101,6 +101,8 @@ kueue.x-k8s.io/v1beta1                  Workload                         workloa
 kueue.x-k8s.io/v1beta1                  ClusterQueue                     clusterqueues                     cluster
 karpenter.k8s.aws/v1                    EC2NodeClass                     ec2nodeclasses                    cluster
 karpenter.sh/v1                         NodeClaim                        nodeclaims                        cluster
+metacontroller.k8s.io/v1alpha1          CompositeController              compositecontrollers              cluster
+metacontroller.k8s.io/v1alpha1          DecoratorController              decoratorcontrollers              cluster
 networking.k8s.io/v1                    IngressClass                     ingressclasses                    cluster
 external-secrets.io/v1                  ClusterSecretStore               clustersecretstores               cluster
 external-secrets.io/v1                  ExternalSecret                   externalsecrets                   namespaced

@@ -174,7 +174,9 @@ func (m *Match) fill(values map[string]string) {
 	for name, value := range values {
 		pairs = append(pairs, "<"+name+">", value)
 	}
-	m.replace(strings.NewReplacer(pairs...).Replace)
+	filled := strings.NewReplacer(pairs...).Replace
+	m.Names = filled(m.Names)
+	m.replace(filled)
 }
 
 // fieldOfObject matches a field of the object in a name, which has a dot.

@@ -118,6 +118,13 @@ func TestPlaceholdersAreFilled(t *testing.T) {
 	}
 }
 
+func TestNamedIsFilled(t *testing.T) {
+	m := finalizers.Builtin().Find("metacontroller.io/compositecontroller-a.b", schema.GroupKind{Kind: "Pod"})[0]
+	if m.Names != "compositecontrollers.metacontroller.k8s.io a.b" {
+		t.Errorf("it names %q", m.Names)
+	}
+}
+
 func TestIs(t *testing.T) {
 	entity := finalizers.Workload{Kind: "Deployment", Namespace: finalizers.ObjectNamespace, Name: "*-entity-operator"}
 	anywhere := finalizers.Workload{Name: "operator"}

@@ -75,7 +75,10 @@ type Entry struct {
 	OffCluster string
 	// Place is the object that stands for where that is: its type, the field of the object that has its name, and, if there is one, what
 	// comes before the name there: "<plural>.<group> <field.of.the.object> <prefix>".
-	Place    string
+	Place string
+	// Names is the object that a placeholder names, and without which the controller leaves the finalizer alone:
+	// "<plural>.<group> <placeholder>".
+	Names    string
 	WaitsFor string
 	// WhileUsed is set when others have to bring that about: however well the
 	// controller works, the finalizer stays for as long as something uses the object.

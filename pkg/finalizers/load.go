@@ -209,6 +209,7 @@ var fields = []fieldOf{
 	{"leases", "a list of mappings of namespace and name to text", func(e *Entry) any { return &e.Leases }},
 	{"offCluster", "text", func(e *Entry) any { return &e.OffCluster }},
 	{"place", "text", func(e *Entry) any { return &e.Place }},
+	{"names", "text", func(e *Entry) any { return &e.Names }},
 	{"waitsFor", "text", func(e *Entry) any { return &e.WaitsFor }},
 	{"whileUsed", "text", func(e *Entry) any { return &e.WhileUsed }},
 	{"users", "a list of text", func(e *Entry) any { return &e.Users }},

@@ -79,10 +79,10 @@ func TestLoadBadFiles(t *testing.T) {
 		{"text for an entry", "finalizers: [x]", "finalizers[0]: want a mapping with the fields of an entry"},
 		{"unknown field", "finalizers: [{finalizer: a.b/c, product: p, kind: Pod}]",
 			"finalizers[0] (a.b/c): kind: no such field; there are finalizer, field, kinds, product, controller, builtin, workloads, helpers, leases, " +
-				"offCluster, place, waitsFor, whileUsed, users, creates, leaks, harmless, note, examples, source and finalizers"},
+				"offCluster, place, names, waitsFor, whileUsed, users, creates, leaks, harmless, note, examples, source and finalizers"},
 		{"unknown field of a group", "finalizers: [{Product: p, finalizers: []}]",
 			"finalizers[0]: Product: no such field; there are finalizer, field, kinds, product, controller, builtin, workloads, helpers, leases, " +
-				"offCluster, place, waitsFor, whileUsed, users, creates, leaks, harmless, note, examples, source and finalizers"},
+				"offCluster, place, names, waitsFor, whileUsed, users, creates, leaks, harmless, note, examples, source and finalizers"},
 		{"a group with a finalizer", "finalizers: [{finalizer: a.b/c, finalizers: []}]",
 			`finalizers[0]: finalizer: with a list "finalizers" it has to be in the entries of that`},
 		{"a group without a list", "finalizers: [{product: p, finalizers: x}]", `finalizers[0]: want a mapping with a list "finalizers"`},
@@ -91,6 +91,7 @@ func TestLoadBadFiles(t *testing.T) {
 		{"white space", "finalizers: [{finalizer: a b, product: p}]", `finalizers[0] (a b): finalizer: Invalid value: "a b": no finalizer has white space in it`},
 		{"number", "finalizers: [{finalizer: 1, product: p}]", "finalizers[0]: finalizer: want text"},
 		{"use", "finalizers: [{finalizer: a.b/c, product: p, whileUsed: sometimes}]", "finalizers[0] (a.b/c): whileUsed: Unsupported value: \"sometimes\": supported values: \"only\", \"also\""},
+		{"named", "finalizers: [{finalizer: a.b/<n>, product: p, names: <n>}]", "finalizers[0] (a.b/<n>): names: Invalid value: \"<n>\": want <plural>.<group> and a placeholder of the finalizer"},
 		{"truth", "finalizers: [{finalizer: a.b/c, product: p, harmless: maybe}]", "finalizers[0] (a.b/c): harmless: want true or false"},
 		{"one kind", "finalizers: [{finalizer: a.b/c, product: p, kinds: Pod}]", "finalizers[0] (a.b/c): kinds: want a list of text"},
 		{"empty kind", "finalizers: [{finalizer: a.b/c, product: p, kinds: [~]}]", "finalizers[0] (a.b/c): kinds: want a list of text"},

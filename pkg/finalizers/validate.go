@@ -56,6 +56,10 @@ func (e *entry) validate() field.ErrorList {
 	if stated := strings.Fields(e.Place); e.Place != "" && (len(stated) < 2 || len(stated) > 3 || !strings.Contains(stated[0], ".")) {
 		errs = append(errs, field.Invalid(field.NewPath("place"), e.Place, "want <plural>.<group> <field.of.the.object> <prefix>"))
 	}
+	resource, name, _ := strings.Cut(e.Names, " ")
+	if e.Names != "" && (!strings.Contains(resource, ".") || name == "" || e.withoutPlaceholders(name) != "") {
+		errs = append(errs, field.Invalid(field.NewPath("names"), e.Names, "want <plural>.<group> and a placeholder of the finalizer"))
+	}
 	errs = append(errs, e.validateKinds()...)
 	errs = append(errs, e.validateWorkloads("workloads", e.Workloads)...)
 	errs = append(errs, e.validateWorkloads("helpers", e.Helpers)...)

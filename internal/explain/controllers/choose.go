@@ -143,7 +143,7 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		k.knows = f.rights().mayAnything(c.Account(), id.Resource.GroupResource(), id.Namespace)
 		k.may = f.rights().mayChange(c.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
 		k.bound = f.bound(s, &k, id.Namespace)
-		if !f.shared(c.Workload, n) {
+		if !f.shared(c.Workload, n) && !slices.ContainsFunc(s.workers, c.calledBy) {
 			k.overlooks = c.overlooks(n)
 		}
 		if k.overlooks == "" && c.resource.Kind == "DaemonSet" {

@@ -82,6 +82,8 @@ type Answer struct {
 	Why say.Text
 	// Called is a workload that is called as the controller, and has no right at all to such objects; nil for none.
 	Called *Candidate
+	// Gone is the object that the finalizer names, without which its controller leaves it alone, if that does not exist; nil otherwise.
+	Gone *graph.Identity
 	// might are those of which nothing tells but that they could.
 	might []*Workload
 }
@@ -199,6 +201,11 @@ func (f *Finder) Server(n graph.Node, program string) (_ *Workload, named bool) 
 // weigh takes what the candidates tell together with all else.
 func (f *Finder) weigh(n graph.Node, a *Answer) (Situation, say.Text) {
 	s := a.Search
+	if !f.justDeleted(n) {
+		if a.Gone = f.namedGone(n, s); a.Gone != nil {
+			return Unclaimed, say.Text{}
+		}
+	}
 	switch a.how {
 	case works:
 		if helper := f.helper(n, s); helper != nil {
@@ -278,7 +285,7 @@ func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, say.Text
 		return Unclear, say.Of(ownerUnknown, f.namesOf(a.might))
 	case a.Called != nil:
 		return Unclear, say.Of(calledSoWithoutRights, described(a.Called.Workload, f.StateOf(a.Called.Workload).Liveness), s.resource.GroupResource())
-	case n.BeingDeleted() && f.evidence.Now.Sub(evidence.Requested(n.Object())) < Settling:
+	case f.justDeleted(n):
 		return Unclear, say.Of(justDeleted)
 	case f.inEnding(n, s):
 		return Displaced, say.Text{}
@@ -286,6 +293,11 @@ func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, say.Text
 		return Manual, say.Text{}
 	}
 	return Unclaimed, say.Text{}
+}
+
+// justDeleted reports whether the deletion of an object was requested so lately that who removes its finalizers may not be known yet.
+func (f *Finder) justDeleted(n graph.Node) bool {
+	return n.BeingDeleted() && f.evidence.Now.Sub(evidence.Requested(n.Object())) < Settling
 }
 
 // namesake returns a workload that is called as the controller, and may have lost all its rights; nil for none. One that serves

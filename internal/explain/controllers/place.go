@@ -28,27 +28,39 @@ type Place struct {
 // read.
 func (f *Finder) PlaceOf(n graph.Node, full *unstructured.Unstructured, s *Search) *Place {
 	for _, m := range s.Known {
-		stated := strings.Fields(m.Place)
-		if len(stated) == 0 {
+		if stated := strings.Fields(m.Place); len(stated) > 0 {
+			return f.place(n, stated[0], strings.TrimPrefix(evidence.FieldOf(full, stated[1]), strings.Join(stated[2:], "")))
+		}
+	}
+	return nil
+}
+
+// namedGone returns the object that the finalizer names and without which its controller leaves it alone, by the catalogue, if that does not
+// exist; nil otherwise.
+func (f *Finder) namedGone(n graph.Node, s *Search) *graph.Identity {
+	for _, m := range s.Known {
+		resource, name, _ := strings.Cut(m.Names, " ")
+		if p := f.place(n, resource, name); p != nil && p.Gone {
+			return &p.Object
+		}
+	}
+	return nil
+}
+
+// place reads an object of a type; nil if there is no such type, or it could not be read.
+func (f *Finder) place(n graph.Node, resource, name string) *Place {
+	for _, r := range f.evidence.Types() {
+		if r.GroupResource().String() != resource || name == "" {
 			continue
 		}
-		name := evidence.FieldOf(full, stated[1])
-		if len(stated) > 2 {
-			name = strings.TrimPrefix(name, stated[2])
+		p := &Place{Object: identityIn(r, "", name, n)}
+		o, err := f.evidence.Get(r.GroupVersionResource, p.Object.Namespace, name)
+		if p.Gone = apierrors.IsNotFound(err); err != nil && !p.Gone {
+			return nil
+		} else if !p.Gone {
+			p.Lacks = lacking(evidence.Conditions(o))
 		}
-		for _, r := range f.evidence.Types() {
-			if r.GroupResource().String() != stated[0] || name == "" {
-				continue
-			}
-			p := &Place{Object: identityIn(r, "", name, n)}
-			o, err := f.evidence.Get(r.GroupVersionResource, p.Object.Namespace, name)
-			if p.Gone = apierrors.IsNotFound(err); err != nil && !p.Gone {
-				return nil
-			} else if !p.Gone {
-				p.Lacks = lacking(evidence.Conditions(o))
-			}
-			return p
-		}
+		return p
 	}
 	return nil
 }

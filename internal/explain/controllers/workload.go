@@ -328,7 +328,11 @@ func lineOf(template *corev1.PodTemplateSpec) argv.Line {
 // overlooks says why the workload does not reconcile an object, by what it is told; empty if it may.
 func (l *Workload) overlooks(n graph.Node) string {
 	chosen, err := labels.Parse(l.line.Watches)
-	names := strings.Split(l.line.Namespaces, ",")
+	told := l.line.Namespaces
+	if one := l.line.Namespace; told == "" && one != l.namespace && one != argv.Own {
+		told = one
+	}
+	names := strings.Split(told, ",")
 	for i := range names {
 		if names[i] = strings.TrimSpace(names[i]); names[i] == argv.Own {
 			names[i] = l.namespace
@@ -337,7 +341,7 @@ func (l *Workload) overlooks(n graph.Node) string {
 	switch {
 	case err == nil && !chosen.Matches(labels.Set(n.Object().Labels)):
 		return fmt.Sprintf(otherLabels, l.line.Watches)
-	case l.line.Namespaces != "" && n.Namespace() != "" && !strings.Contains(l.line.Namespaces, "$") && !slices.Contains(names, n.Namespace()):
+	case told != "" && n.Namespace() != "" && !strings.Contains(told, "$") && !slices.Contains(names, n.Namespace()):
 		return fmt.Sprintf(otherNamespaces, strings.Join(names, ", "))
 	}
 	return ""

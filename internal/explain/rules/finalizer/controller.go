@@ -421,6 +421,9 @@ func (j *judgement) absent(a *controllers.Answer) *finding.Cause {
 	s := j.s
 	c := &finding.Cause{Kind: finding.FinAbsent, Key: s.Finalizer, Verdict: finding.Stuck, Evidence: finding.Facts(s.Looked), Own: j.writersUnknown(), Controller: j.actor(nil, controllers.Absent)}
 	j.byHand = true
+	if a.Gone != nil {
+		return j.withoutNamed(c, a)
+	}
 	if slices.ContainsFunc(s.Known, func(m finalizers.Match) bool { return m.OffCluster != "" }) { // it was ruled out
 		c.Evidence = append(c.Evidence, finding.AtSays("the API server", "version", NowhereElse, j.Server().Version()))
 	}
@@ -453,6 +456,19 @@ func (j *judgement) absent(a *controllers.Answer) *finding.Cause {
 		c.Ways = []finding.Way{finding.See(setter, AskUser)}
 	case len(s.Known) == 0 && finalizers.Domain(s.Finalizer) == "", s.SetByPeople(): // it need not be a program's
 		c.Ways = []finding.Way{finding.See(setter, AskUserOrReinstall)}
+	}
+	return c
+}
+
+// withoutNamed is a finalizer that names an object without which its controller leaves it alone, and that does not exist.
+func (j *judgement) withoutNamed(c *finding.Cause, a *controllers.Answer) *finding.Cause {
+	c.Key, c.Summary = c.Key+" "+a.Gone.String(), unserved(a.Finalizer).And(WithoutNamed, a.Whose(), *a.Gone)
+	c.Evidence, c.Ways = []finding.Fact{finding.AtSays(*a.Gone, "", DoesNotExist)}, []finding.Way{{Effect: say.Of(RecreateNamed, *a.Gone)}}
+	switch by := a.By; {
+	case by == nil:
+		c.Ways = append(c.Ways, finding.Way{Effect: say.Of(Reinstall, a.Whose(), j.usually())})
+	case j.Finder.StateOf(by.Workload).Liveness == controllers.Dead:
+		c.Ways = append(c.Ways, j.dead(by).Ways...)
 	}
 	return c
 }

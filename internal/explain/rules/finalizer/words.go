@@ -82,6 +82,8 @@ const (
 	NoController         say.Word = "no controller in the cluster removes the finalizer %s"
 	NoControllers        say.Word = "no controller in the cluster removes the finalizers %s"
 	AndMore              say.Word = " and %d more"
+	WithoutNamed         say.Word = "; %s does so for %s only, which does not exist"
+	RecreateNamed        say.Word = "recreate %s: its controller then cleans up and removes the finalizer"
 	SetterMissing        say.Word = "; set by %q, but no workload has that name"
 	HandlesOthers        say.Word = "; %s handles it on %s only"
 	NowhereElse          say.Word = "%s: does not run this controller outside the cluster"
