@@ -166,6 +166,8 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		}
 		if k.how == works && (!c.strong || !slices.Contains(s.Setters, c.name)) && c.isFound() && s.Vacant() {
 			k.how, k.misplaced = unclear, true
+		} else if other, _ := s.beside(c.Workload); k.how == works && other != nil && f.StateOf(other.Workload).Liveness == Dead {
+			k.how = unclear
 		} else if k.how == works && f.setBesides(n, s, c) {
 			k.how, k.besides = unclear, true
 		} else if k.how == works && !c.strong && named != "" && !c.mayBe(named) {

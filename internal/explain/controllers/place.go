@@ -26,7 +26,7 @@ type Place struct {
 
 // PlaceOf returns where the controller of the finalizer of an object runs, nil if the catalogue states no object for that or it could not be
 // read.
-func (f *Finder) PlaceOf(n graph.Node, full *unstructured.Unstructured, s *Search) *Place {
+func (f *references) PlaceOf(n graph.Node, full *unstructured.Unstructured, s *Search) *Place {
 	for _, m := range s.Known {
 		if stated := strings.Fields(m.Place); len(stated) > 0 {
 			return f.place(n, stated[0], strings.TrimPrefix(evidence.FieldOf(full, stated[1]), strings.Join(stated[2:], "")))
@@ -37,7 +37,7 @@ func (f *Finder) PlaceOf(n graph.Node, full *unstructured.Unstructured, s *Searc
 
 // namedGone returns the object that the finalizer names and without which its controller leaves it alone, by the catalogue, if that does not
 // exist; nil otherwise.
-func (f *Finder) namedGone(n graph.Node, s *Search) *graph.Identity {
+func (f *references) namedGone(n graph.Node, s *Search) *graph.Identity {
 	for _, m := range s.Known {
 		resource, name, _ := strings.Cut(m.Names, " ")
 		if p := f.place(n, resource, name); p != nil && p.Gone {
@@ -48,7 +48,7 @@ func (f *Finder) namedGone(n graph.Node, s *Search) *graph.Identity {
 }
 
 // place reads an object of a type; nil if there is no such type, or it could not be read.
-func (f *Finder) place(n graph.Node, resource, name string) *Place {
+func (f *references) place(n graph.Node, resource, name string) *Place {
 	for _, r := range f.evidence.Types() {
 		if r.GroupResource().String() != resource || name == "" {
 			continue

@@ -20,7 +20,7 @@ import (
 // object: rights alone do not say so, least of all those of the type's own operator,
 // which has them anyway.
 
-// isAnother reports whether a workload is a bystander for certain: the catalogue gives the finalizer to the pods of an instance that
+// isAnother reports whether a workload is a bystander for certain: it answers webhooks beside a controller; the catalogue gives the finalizer to the pods of an instance that
 // exists; or to a controller of which
 // nobody is in its place or called so, and has the workload as the controller of others; or it gives it to one that runs
 // elsewhere, and nothing but the type points at the workload.
@@ -28,10 +28,39 @@ func (f *Finder) isAnother(n graph.Node, s *Search, c *Candidate) bool {
 	if s.instance != nil && c.uid != s.instance.uid && !c.Named {
 		return true
 	}
+	if _, only := s.beside(c.Workload); only {
+		return true
+	}
 	if c.strong && f.setBy(n, s, c) || len(f.inventory().unread) > 0 || s.placed {
 		return false
 	}
 	return s.Vacant() && f.livesElsewhere(s, c.Workload) || f.Elsewhere(s) != ""
+}
+
+// beside returns the candidate that runs as the account of a workload which answers webhooks, and of which nothing else tells that it is the
+// controller; nil for none. By their names it may be for certain that it does only that.
+func (s *Search) beside(l *Workload) (controller *Candidate, only bool) {
+	admits := func(c *Candidate) bool {
+		return slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path == byConversion || strings.HasPrefix(e.Path, "webhooks[") })
+	}
+	called := func(c *Workload, words ...string) bool {
+		is := func(word string) bool { return slices.Contains(words, strings.TrimSuffix(word, "s")) }
+		return slices.ContainsFunc(notWords().Split(strings.Join(append(slices.Clone(c.programs), c.name), " "), -1), is)
+	}
+	at := slices.IndexFunc(s.candidates, func(c *Candidate) bool { return c.uid == l.uid })
+	if at < 0 || s.candidates[at].Named || !admits(s.candidates[at]) {
+		return nil, false
+	}
+	webhook := called(l, "webhook", "admission")
+	for _, c := range s.candidates {
+		if c.uid == l.uid || c.Account() != l.Account() || admits(c) || called(c.Workload, "webhook", "admission") || !webhook && called(l, controllerWords...) {
+			continue
+		}
+		if controller = c; called(c.Workload, controllerWords...) || webhook && strings.HasPrefix(l.name, c.name+"-") {
+			return c, true
+		}
+	}
+	return controller, false
 }
 
 // madeFor reports whether the object owns the workload, which goes after it.
