@@ -48,6 +48,8 @@ type Contender struct {
 	unnamed bool
 	// overlooks says why it does not reconcile the object, by what it is told; empty if it may.
 	overlooks string
+	// node is the one that the object names, if no pod of the candidate, which has one on each, works there; empty otherwise.
+	node string
 	// besides: a person set the finalizer, on an object on which the candidate has set
 	// its own finalizer itself.
 	besides bool
@@ -58,6 +60,15 @@ type Contender struct {
 
 // Overlooks reports whether the candidate is told not to reconcile the object.
 func (k *Contender) Overlooks() bool { return k.overlooks != "" }
+
+// AgentOf returns the one that is likely to be the controller, but has no pod that works on the node that the object names, with that; nil for
+// another.
+func (ch *Choice) AgentOf() (agent *Candidate, node string) {
+	if k := ch.best; k != nil && len(ch.Among) == 1 && k.node != "" && k.mayDo() && (k.score >= certain || k.identified) {
+		return k.Candidate, k.node
+	}
+	return nil, ""
+}
 
 // Apart reports whether the candidate serves the objects of other namespaces, and may not change
 // this one.
@@ -143,12 +154,7 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		k.knows = f.rights().mayAnything(c.Account(), id.Resource.GroupResource(), id.Namespace)
 		k.may = f.rights().mayChange(c.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
 		k.bound = f.bound(s, &k, id.Namespace)
-		if !f.shared(c.Workload, n) && !slices.ContainsFunc(s.workers, c.calledBy) {
-			k.overlooks = c.overlooks(n)
-		}
-		if k.overlooks == "" && c.resource.Kind == "DaemonSet" {
-			k.overlooks = f.offNode(c.Workload, f.nodeOf(n))
-		}
+		k.overlooks, k.node = f.overlooked(n, s, c)
 		switch {
 		case k.Overlooks():
 		case !k.may && !k.otherwise() && p.apart:

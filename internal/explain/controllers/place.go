@@ -91,10 +91,24 @@ func (f *references) nodeOf(n graph.Node) (node string) {
 	return node
 }
 
+// overlooked says why a candidate does not reconcile an object, by what it is told, unless it has, or by its place: then with the node.
+func (f *Finder) overlooked(n graph.Node, s *Search, c *Candidate) (why, node string) {
+	if !f.shared(c.Workload, n) && !slices.ContainsFunc(s.workers, c.calledBy) {
+		why = c.overlooks(n)
+	}
+	leads := slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path == byHolder }) // one pod for all nodes
+	if why == "" && c.resource.Kind == "DaemonSet" && !leads {
+		if node = f.nodeOf(n); node != "" {
+			why = f.offNode(c.Workload, node)
+		}
+	}
+	return why, node
+}
+
 // offNode says of a workload with a pod on each node that none works on this one; empty if one does, or that is not known.
 func (f *liveness) offNode(l *Workload, node string) string {
 	pods, err := f.podsOf(l)
-	if node == "" || err != nil || slices.ContainsFunc(pods, func(p *unstructured.Unstructured) bool {
+	if err != nil || slices.ContainsFunc(pods, func(p *unstructured.Unstructured) bool {
 		return evidence.Nested(p, "spec", "nodeName") == node && f.podState(p).Liveness == Alive
 	}) {
 		return ""

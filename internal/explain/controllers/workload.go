@@ -353,7 +353,7 @@ func (l *Workload) runsAs(o *Workload) bool {
 }
 
 // shared reports whether another workload of the same program is told to reconcile an object, and may work.
-func (f *Finder) shared(l *Workload, n graph.Node) bool {
+func (f *liveness) shared(l *Workload, n graph.Node) bool {
 	return slices.ContainsFunc(f.inventory().workloads, func(o *Workload) bool {
 		return o.line.Watches != "" && o.overlooks(n) == "" && o.runsAs(l) && f.StateOf(o).Liveness != Dead
 	})

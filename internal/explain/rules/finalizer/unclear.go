@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -21,6 +22,9 @@ import (
 // that works.
 func (j *judgement) unclear(a *controllers.Answer) *finding.Cause {
 	c := j.unsure(a)
+	if agent, node := a.AgentOf(); agent != nil {
+		return j.offNode(c, agent, node)
+	}
 	if elsewhere := j.Finder.Elsewhere(j.s); elsewhere != "" && !strings.HasSuffix(elsewhere, finalizers.Always) && len(a.Among) == 0 {
 		return j.outOfSight(c, elsewhere)
 	}
@@ -40,6 +44,22 @@ func (j *judgement) unclear(a *controllers.Answer) *finding.Cause {
 		}
 		c.Controller.Name, c.Controller.Liveness = say.Join(Or, names...), controllers.Alive
 		return j.failing(c, &p, names...)
+	}
+	return c
+}
+
+// offNode is a finalizer that the agent of a node removes, which does not work there: where the node does not report, that is why.
+func (j *judgement) offNode(c *finding.Cause, agent *controllers.Candidate, node string) *finding.Cause {
+	machine, err := j.Get(evidence.Nodes, "", node)
+	if err != nil {
+		return c
+	}
+	if silence := pod.SilenceOf(j.Reader, machine); silence != nil && silence.Certain {
+		j.byHand = true
+		c.Kind, c.At, c.Key, c.Verdict = finding.FinDead, agent.ID(), agent.ID().String()+" "+silence.Node.String(), finding.Stuck
+		c.Summary, c.Decides = say.Of(AgentDown, silence.Node), say.Text{}
+		c.Evidence, c.Controller = finding.Facts(silence.Ready.Fact(silence.Node), silence.Lease), j.actor(agent, controllers.Dead)
+		c.Ways = []finding.Way{finding.See(remedy.Look{Words: "describe node", Args: []string{node}}, RepairAgentsNode)}
 	}
 	return c
 }

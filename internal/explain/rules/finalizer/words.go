@@ -69,6 +69,8 @@ const (
 	DoesNotWork          say.Word = "the controller is down: %s"
 	NoneWorks            say.Word = "one of these is the controller, and all are down: %s"
 	IfController         say.Word = "if %s is the controller: "
+	AgentDown            say.Word = "the controller is down where the object is: it runs on each node for that node's objects, and %s is NotReady"
+	RepairAgentsNode     say.Word = "repair the machine or its kubelet; the controller then runs there again, cleans up, and removes the finalizer"
 	RanInEnding          say.Word = "the controller ran in namespace %s, which is being deleted, so nothing can be started there"
 	RanInGone            say.Word = "the controller ran in namespace %s, which no longer exists"
 	BeingDeleted         say.Word = "is being deleted"
