@@ -21,6 +21,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/cluster/wire"
 	"github.com/kubectl-gc/kubectl-gc/internal/rawjson"
@@ -84,6 +85,8 @@ type listing struct {
 	widened bool
 	// data: Secrets and ConfigMaps come with theirs.
 	data bool
+	// include is how much of objects a table has; empty leaves that to the server.
+	include metav1.IncludeObjectPolicy
 	// taker takes the whole objects; nil when metadata is all that is asked for.
 	taker Taker
 
@@ -281,6 +284,9 @@ func (r *Reader) choose(request *rest.Request, l *listing) {
 	if l.labels != "" {
 		request.Param("labelSelector", l.labels)
 	}
+	if l.include != "" {
+		request.Param("includeObject", string(l.include))
+	}
 	if l.way == fromCache {
 		request.MaxRetries(0)
 		return
@@ -391,11 +397,12 @@ func decodeJSON(r io.Reader, item func(text []byte) error) (wire.List, error) {
 	case !strings.HasSuffix(list.Kind, "List"):
 		return wire.List{}, &wire.KindError{APIVersion: list.APIVersion, Kind: list.Kind}
 	}
-	result := wire.List{ResourceVersion: list.ResourceVersion, Continue: list.Continue}
-	if list.RemainingItemCount != nil {
-		result.Remaining = *list.RemainingItemCount
-	}
-	return result, nil
+	return listOf(&list.ListMeta), nil
+}
+
+// listOf is what a list says of itself.
+func listOf(m *metav1.ListMeta) wire.List {
+	return wire.List{ResourceVersion: m.ResourceVersion, Continue: m.Continue, Remaining: ptr.Deref(m.RemainingItemCount, 0)}
 }
 
 // decodeItem decodes the metadata of an object.

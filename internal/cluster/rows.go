@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/cluster/wire"
 	"github.com/kubectl-gc/kubectl-gc/internal/offline"
 	"github.com/kubectl-gc/kubectl-gc/internal/rawjson"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -29,46 +29,30 @@ const (
 
 // objects writes a list of whole objects, with READY and STATUS where the type has
 // them.
-func (s *saver) objects(resource *graph.Resource, namespace string, inOne bool) (version string, failed, err error) {
+func (s *saver) objects(resource *graph.Resource, namespace string, begin func()) (version string, err error) {
 	include := metav1.IncludeObject
 	if withoutStatus[resource.GroupResource().String()] || resource.Resource == "events" {
 		include = metav1.IncludeNone
 	}
-	version, err = s.eachObject(s.ctx, resource, namespace, include, inOne, func(table *metav1.Table, object stdjson.RawMessage) error {
+	return s.eachObject(s.ctx, resource, namespace, include, begin, func(table *metav1.Table, object stdjson.RawMessage) error {
 		return s.row(resource, table, object)
 	})
-	failed, err = parted(err)
-	return version, failed, err
 }
 
-// eachObject reads a list, page by page or in one piece, and calls do for its objects: with the row of a table that kubectl
-// get prints, unless none is included, and as much of the object as is.
-func (r *Reader) eachObject(ctx context.Context, resource *graph.Resource, namespace string, include metav1.IncludeObjectPolicy, inOne bool, do func(*metav1.Table, stdjson.RawMessage) error) (version string, err error) {
-	r.stats.lists.Add(1)
-	for pages, size := (paging{}), pageSize(0); ; {
-		parameters, accept, objects, asked := pageParameters(pages.token, size, inOne), acceptWhole, 0, time.Now()
-		if include != metav1.IncludeNone {
-			accept, parameters["includeObject"] = acceptRows, string(include)
-		}
-		var list metav1.ListMeta
-		err := r.page(ctx, resource, namespace, accept, parameters, func(body io.Reader) (err error) {
-			list, err = eachRow(body, func(table *metav1.Table, object stdjson.RawMessage) error {
-				objects++
-				return do(table, object)
-			})
-			return err
-		})
-		if err == nil {
-			err = pages.page(objects, list.Continue)
-		}
-		if err != nil {
-			return "", err
-		}
-		version, size = list.ResourceVersion, size.after(time.Since(asked))
-		if pages.token == "" {
-			return version, nil
-		}
+// eachObject reads a list, and calls do for its objects: with the row of a table that kubectl get prints, unless none is
+// included, and as much of the object as is. When the list has to be read again, it calls begin.
+func (r *Reader) eachObject(ctx context.Context, resource *graph.Resource, namespace string, include metav1.IncludeObjectPolicy, begin func(), do func(*metav1.Table, stdjson.RawMessage) error) (version string, err error) {
+	p := r.newPageReader(nil)
+	if p.accept = acceptRows; include == metav1.IncludeNone {
+		p.accept = acceptWhole
 	}
+	p.begin = func(*listing) { begin() }
+	p.decode = func(_ *listing, body io.Reader) (wire.List, error) {
+		return eachRow(body, func(table *metav1.Table, object stdjson.RawMessage) error { return p.handed(do(table, object)) })
+	}
+	l := &listing{resource: resource, namespace: namespace, include: include}
+	err = p.all(ctx, l)
+	return l.version, err
 }
 
 // row writes an object. table is its row, nil when there is none.
@@ -126,10 +110,12 @@ func objectOf(resource *graph.Resource, e *offline.Entry) (*graph.Object, error)
 
 // eachRow splits a list while it streams in, and calls each for its objects: the
 // rows of a table, or items.
-func eachRow(in io.Reader, each func(table *metav1.Table, object stdjson.RawMessage) error) (metav1.ListMeta, error) {
+func eachRow(body io.Reader, each func(table *metav1.Table, object stdjson.RawMessage) error) (wire.List, error) {
 	var list metav1.ListMeta
+	in := &boundedReader{body, longestAnswer, longestAnswer}
 	table, seen, stream := &metav1.Table{}, false, rawjson.NewStream(in)
 	err := stream.Fields(func(name string) error {
+		in.left = in.most // for each of what is in memory at a time
 		switch name {
 		case "metadata":
 			return decodeNext(stream, &list)
@@ -138,6 +124,7 @@ func eachRow(in io.Reader, each func(table *metav1.Table, object stdjson.RawMess
 		case "rows":
 			seen = true
 			return stream.Elements(func(row []byte) error {
+				in.left = in.most
 				var cells, object []byte
 				rawjson.Fields(row, func(name, value []byte) {
 					switch string(name) {
@@ -157,7 +144,10 @@ func eachRow(in io.Reader, each func(table *metav1.Table, object stdjson.RawMess
 			})
 		case "items":
 			seen = true
-			return stream.Elements(func(object []byte) error { return each(nil, object) })
+			return stream.Elements(func(object []byte) error {
+				in.left = in.most
+				return each(nil, object)
+			})
 		}
 		_, err := stream.Value()
 		return err
@@ -165,7 +155,7 @@ func eachRow(in io.Reader, each func(table *metav1.Table, object stdjson.RawMess
 	if err == nil && !seen {
 		err = errors.New("the server sent neither a table nor a list")
 	}
-	return list, err
+	return listOf(&list), err
 }
 
 // decodeNext decodes the next value of a stream.

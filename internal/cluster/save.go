@@ -11,7 +11,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -169,73 +168,43 @@ func (s *saver) saveList(resource *graph.Resource, namespace string, again bool)
 		Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Kind: resource.Kind,
 		Namespaced: resource.Namespaced, Namespace: namespace, Holds: holds, Again: again,
 	}
-	for attempt := 0; ; attempt++ {
-		if err := s.out.Begin(list); err != nil {
-			return nil, err
-		}
-		var version string
-		var whole []graph.Object
-		switch holds {
-		case offline.Metadata:
-			version, whole, failed, err = s.metadata(resource, namespace, attempt > 0)
-		default:
-			version, failed, err = s.objects(resource, namespace, attempt > 0)
-		}
-		if err = cmp.Or(err, s.ctx.Err()); err != nil {
-			return nil, err
-		}
-		end := offline.End{ResourceVersion: version}
-		if resource.Resource == "events" {
-			end.Partial = "the snapshot has only warnings, and events about what was being deleted"
-		}
-		if failed != nil {
-			end.Error = statusOf(failed)
-		}
-		if err := s.out.End(end); err != nil {
-			return nil, err
-		}
-		if failed == nil || attempt > 0 || !apierrors.IsResourceExpired(failed) {
-			return failed, s.wholes(namespace, whole, singleWhole)
-		}
+	if err := s.out.Begin(list); err != nil {
+		return nil, err
 	}
+	var version string
+	var whole []graph.Object
+	begin := func() {
+		whole = nil
+		_ = s.out.Restart() // its error is that of what follows
+	}
+	if holds == offline.Metadata {
+		version, failed = s.metadata(resource, namespace, begin, func(o *graph.Object) { whole = append(whole, ownObject(o)) })
+	} else {
+		version, failed = s.objects(resource, namespace, begin)
+	}
+	var unwritten writeError
+	if errors.As(failed, &unwritten) {
+		return nil, unwritten.error
+	}
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	end := offline.End{ResourceVersion: version}
+	if resource.Resource == "events" {
+		end.Partial = "the snapshot has only warnings, and events about what was being deleted"
+	}
+	if failed != nil {
+		end.Error, end.ResourceVersion, whole = statusOf(failed), "", nil
+	}
+	if err := s.out.End(end); err != nil {
+		return nil, err
+	}
+	return failed, s.wholes(namespace, whole, singleWhole)
 }
 
 // statusOf is what a file says of a failure to read.
 func statusOf(failed error) *metav1.Status {
 	return offline.StatusOf(failed, answer.Words(failed), unlistedReason(failed) == graph.Timeout)
-}
-
-// pageParameters are those of a page: of that size, or of all when a token has
-// expired before.
-func pageParameters(token string, size pageSize, inOne bool) map[string]string {
-	parameters := map[string]string{}
-	if !inOne {
-		parameters["limit"] = strconv.FormatInt(size.objects(), 10)
-	}
-	if token != "" {
-		parameters["continue"] = token
-	}
-	return parameters
-}
-
-// page asks for a page of a list.
-func (r *Reader) page(ctx context.Context, resource *graph.Resource, namespace, accept string, parameters map[string]string, each func(io.Reader) error) error {
-	r.stats.pages.Add(1)
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	request := r.bulk.Get().AbsPath(resource.Path(namespace, "")...).SetHeader("Accept", accept)
-	for name, value := range parameters {
-		request.Param(name, value)
-	}
-	body, err := stream(ctx, request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = body.Close() }()
-	if parameters["limit"] == "" {
-		return each(body)
-	}
-	return each(&boundedReader{body, longestPage, longestPage})
 }
 
 // writeError is an error of the file, not of the server.
@@ -244,44 +213,27 @@ type writeError struct{ error }
 // Unwrap returns the file's error.
 func (e writeError) Unwrap() error { return e.error }
 
-// parted splits an error of a list into that of the server and that of the file.
-func parted(err error) (failed, fatal error) {
-	var w writeError
-	if errors.As(err, &w) {
-		return nil, w.error
+// metadata writes a list of which only metadata is held. whole gets the first objects of which more is to be read.
+func (s *saver) metadata(resource *graph.Resource, namespace string, begin func(), whole func(*graph.Object)) (version string, failed error) {
+	p, list, wholes := s.newPageReader(nil), metadataList{}, 0
+	p.begin = func(*listing) {
+		wholes = 0
+		begin()
 	}
-	return err, nil
-}
-
-// metadata writes a list of which only metadata is held. It returns the objects of
-// which more is to be read.
-func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool) (version string, whole []graph.Object, failed, err error) {
-	s.stats.lists.Add(1)
-	var list metadataList
-	for pages, size := (paging{}), pageSize(0); ; {
-		objects, asked := 0, time.Now()
-		err := s.page(s.ctx, resource, namespace, acceptLists, pageParameters(pages.token, size, inOne), func(body io.Reader) error {
-			return list.decode(body, func(m *metav1.PartialObjectMetadata) error {
-				objects++
-				o := graph.NewObject(resource, m)
-				if len(whole) < maxSingles && (o.BeingDeleted() || len(o.Finalizers) > 0 || s.justMade(&o)) {
-					whole = append(whole, ownObject(&o))
-				}
-				return s.add(metadataEntry(&o, m.Annotations), &o)
-			})
+	p.decode = func(_ *listing, body io.Reader) (wire.List, error) {
+		err := list.decode(body, func(m *metav1.PartialObjectMetadata) error {
+			o := graph.NewObject(resource, m)
+			if wholes < maxSingles && (o.BeingDeleted() || len(o.Finalizers) > 0 || s.justMade(&o)) {
+				wholes++
+				whole(&o)
+			}
+			return p.handed(s.add(metadataEntry(&o, m.Annotations), &o))
 		})
-		if err == nil {
-			err = pages.page(objects, list.Continue)
-		}
-		if err != nil {
-			failed, fatal := parted(err)
-			return "", nil, failed, fatal
-		}
-		version, size = list.ResourceVersion, size.after(time.Since(asked))
-		if pages.token == "" {
-			return version, whole, nil, nil
-		}
+		return list.List, err
 	}
+	l := &listing{resource: resource, namespace: namespace}
+	err := p.all(s.ctx, l)
+	return l.version, err
 }
 
 // young is how young an object without a controller is whose maker explanations name

@@ -115,7 +115,7 @@ func (o *snapshotOptions) run(ctx context.Context) error {
 		return kubeconfigError(err)
 	}
 	config, recording := cluster.Record(config)
-	s, err := o.connectWith(ctx, config, cluster.DefaultPageSize)
+	s, err := o.connectWith(ctx, config, cluster.AutoPageSize)
 	if err != nil {
 		return err
 	}

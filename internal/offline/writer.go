@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -131,6 +132,20 @@ func (w *Writer) Begin(l *List) error {
 		l = &other
 	}
 	return w.write(line{List: l})
+}
+
+// Restart begins the list again, without what was added to it: its error says in the file that this does not count.
+func (w *Writer) Restart() error {
+	if w.list == nil || w.objects == 0 {
+		return nil
+	}
+	l, end := w.list, End{Objects: w.objects, Error: &apierrors.NewResourceExpired("the list was read again").ErrStatus}
+	w.list = nil
+	w.trailer.Lists++
+	if err := w.write(line{End: &end}); err != nil {
+		return err
+	}
+	return w.Begin(l)
 }
 
 // Add adds an object to the list.
