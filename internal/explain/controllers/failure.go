@@ -90,10 +90,12 @@ var (
 	// deletingType is a condition about the deletion itself.
 	deletingType = pattern.New(`(?i)delet|terminat|cleanup|finaliz`)
 	// telling are the fields of a status in which controllers say what is wrong.
-	telling = pattern.New(`(?i)^((last|failure|status|condition)?(errors?|message|reason|description)|errorMessage)$`)
+	telling = pattern.New(`(?i)^((last|failure|status|condition)?(errors?|message|reason|description)|errorMessage|failures)$`)
 	// erring are the paths of those that are for errors alone. A failureMessage may be why the
 	// object never came to be (cluster-api, Machine.status.failureMessage).
-	erring = pattern.New(`(?i)error`)
+	erring = pattern.New(`(?i)error|failures\[`)
+	// inErrors are those in a list of what goes wrong, whatever they say.
+	inErrors = pattern.New(`(?i)(errors|failures)\[`)
 	// availability is a condition of what the object is there for: during a clean-up that goes.
 	availability = pattern.New(`(?i)^(ready|available|healthy|synced|\w*available|\w*ready)$`)
 	// absence is a reason that says no more than that something is gone, but for what a clean-up needs and does not remove.

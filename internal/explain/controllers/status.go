@@ -110,11 +110,12 @@ func (s *statusOf) failures(n graph.Node, asked time.Time) []*Failure {
 		return found
 	}
 	for path, text := range tellingTexts("status", s.fields(), maxDepth) {
-		if !says(text) {
+		plain := says(text)
+		if !plain && (!inErrors().MatchString(path) || over().MatchString(text)) {
 			continue
 		}
 		f := newFailure(text, evidence.Field(n, path, text), asked)
-		f.weak = !erring().MatchString(path)
+		f.weak = !plain || !erring().MatchString(path)
 		found = append(found, f)
 	}
 	return found
