@@ -16,8 +16,10 @@ import (
 
 // ReadLogs shows what a workload logs, of an object's name only what concerns it; of one that has not run, its events.
 func ReadLogs(l *controllers.Workload, name string) finding.Way {
-	if l.Speaker() == "" {
-		return Describe(l, "")
+	if l.Speaker() == "" { // nothing of it need be wrong
+		way := Describe(l, "")
+		way.Effect = say.Of(ReadEventsOf, l.ID())
+		return way
 	}
 	return finding.See(remedy.Logs(l.ID(), l.Speaker(), name), ReadLog, l.ID())
 }

@@ -8,6 +8,7 @@ import "github.com/kubectl-gc/kubectl-gc/internal/say"
 const (
 	ReadLog         say.Word = "check what %s logs about it"
 	ReadEvents      say.Word = "read the events and fix what they report; the controller then starts, cleans up and removes the finalizer"
+	ReadEventsOf    say.Word = "check in the events of %s what it does about it"
 	ReadCrash       say.Word = "check what the controller logged before it crashed, then fix that: it cleans up and removes the finalizer"
 	RestartHung     say.Word = "restart the controller, if its log shows that it hangs; this interrupts its other work"
 	RestartForToken say.Word = "restart the controller, so that it gets a token of the new ServiceAccount: the old one is rejected. It then cleans up and removes the finalizer"
