@@ -163,12 +163,12 @@ func (f *Failure) explainsMore(other *Failure) bool {
 const maxDepth = 4
 
 // tellingTexts goes over the texts of a status in which controllers say how things are, in a
-// fixed order. Conditions, and what has been, are left out.
-func tellingTexts(path string, fields map[string]any, depth int) func(yield func(path, text string) bool) {
-	return func(yield func(path, text string) bool) { goOver(path, fields, depth, yield) }
+// fixed order. Conditions, and what has been, as are entries of lists with a time before the deletion was asked for, are left out.
+func tellingTexts(path string, fields map[string]any, depth int, asked time.Time) func(yield func(path, text string) bool) {
+	return func(yield func(path, text string) bool) { goOver(path, fields, depth, asked, yield) }
 }
 
-func goOver(path string, fields map[string]any, depth int, yield func(path, text string) bool) bool {
+func goOver(path string, fields map[string]any, depth int, asked time.Time, yield func(path, text string) bool) bool {
 	var keys []string
 	for key, value := range fields {
 		if text := evidence.Text(value); (key == "state" || key == "phase" || key == "status") && settled().MatchString(text) {
@@ -185,7 +185,7 @@ func goOver(path string, fields map[string]any, depth int, yield func(path, text
 				return false
 			}
 		case map[string]any:
-			if depth > 0 && key != "conditions" && !past(key) && !goOver(at, value, depth-1, yield) {
+			if depth > 0 && key != "conditions" && !past(key) && !goOver(at, value, depth-1, asked, yield) {
 				return false
 			}
 		case []any:
@@ -194,13 +194,25 @@ func goOver(path string, fields map[string]any, depth int, yield func(path, text
 				if !ok { // status.errors may be a list of texts
 					inner = map[string]any{key: entry}
 				}
-				if depth > 0 && key != "conditions" && !past(key) && !goOver(fmt.Sprintf("%s[%d]", at, i), inner, depth-1, yield) {
+				deeper := depth > 0 && key != "conditions" && !past(key) && !isBefore(inner, asked)
+				if deeper && !goOver(fmt.Sprintf("%s[%d]", at, i), inner, depth-1, asked, yield) {
 					return false
 				}
 			}
 		}
 	}
 	return true
+}
+
+// isBefore reports whether an entry has times, all of which are before another.
+func isBefore(entry map[string]any, asked time.Time) bool {
+	var latest time.Time
+	for _, value := range entry {
+		if t, err := time.Parse(time.RFC3339, evidence.Text(value)); err == nil {
+			latest = evidence.Latest(latest, t)
+		}
+	}
+	return !latest.IsZero() && latest.Before(asked)
 }
 
 // past reports whether a field of a status tells what has been.

@@ -141,7 +141,7 @@ func TestTellingTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for path, text := range tellingTexts("status", fields, maxDepth) {
+		for path, text := range tellingTexts("status", fields, maxDepth, time.Time{}) {
 			if says(text) {
 				got = append(got, path+": "+text)
 			}

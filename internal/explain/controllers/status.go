@@ -109,7 +109,7 @@ func (s *statusOf) failures(n graph.Node, asked time.Time) []*Failure {
 	if slices.ContainsFunc(found, func(f *Failure) bool { return !f.weak }) {
 		return found
 	}
-	for path, text := range tellingTexts("status", s.fields(), maxDepth) {
+	for path, text := range tellingTexts("status", s.fields(), maxDepth, asked) {
 		plain := says(text)
 		if !plain && (!inErrors().MatchString(path) || over().MatchString(text)) {
 			continue
@@ -152,7 +152,7 @@ func (s *statusOf) words(n graph.Node, now time.Time) (facts []evidence.Fact, on
 		}
 		facts, only = append(facts, fact), c.Message
 	}
-	for path, text := range tellingTexts("status", s.fields(), 0) {
+	for path, text := range tellingTexts("status", s.fields(), 0, time.Time{}) {
 		facts, only = append(facts, evidence.Field(n, path, text)), text
 	}
 	if len(facts) != 1 {

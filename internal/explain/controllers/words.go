@@ -19,6 +19,7 @@ const (
 	overlookingCandidate  = "%s %s"
 	otherLabels           = "reconciles only objects with labels that match %s"
 	otherNamespaces       = "watches other namespaces only: %s"
+	anotherNamespace      = "runs with --namespace=%s, and might watch nothing else"
 	notOnNode             = "has no working pod on the node %s, which the object names"
 	besidesCandidate      = "a user set it; unclear whether %s, which sets its finalizers itself, removes it"
 	standsSo              = "%s (%s)"

@@ -328,9 +328,9 @@ func lineOf(template *corev1.PodTemplateSpec) argv.Line {
 // overlooks says why the workload does not reconcile an object, by what it is told; empty if it may.
 func (l *Workload) overlooks(n graph.Node) string {
 	chosen, err := labels.Parse(l.line.Watches)
-	told := l.line.Namespaces
+	told, why := l.line.Namespaces, otherNamespaces
 	if one := l.line.Namespace; told == "" && one != l.namespace && one != argv.Own {
-		told = one
+		told, why = one, anotherNamespace
 	}
 	names := strings.Split(told, ",")
 	for i := range names {
@@ -342,7 +342,7 @@ func (l *Workload) overlooks(n graph.Node) string {
 	case err == nil && !chosen.Matches(labels.Set(n.Object().Labels)):
 		return fmt.Sprintf(otherLabels, l.line.Watches)
 	case told != "" && n.Namespace() != "" && !strings.Contains(told, "$") && !slices.Contains(names, n.Namespace()):
-		return fmt.Sprintf(otherNamespaces, strings.Join(names, ", "))
+		return fmt.Sprintf(why, strings.Join(names, ", "))
 	}
 	return ""
 }
