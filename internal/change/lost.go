@@ -109,7 +109,7 @@ func staying(id graph.Identity, owners []metav1.OwnerReference) restore.Saved {
 // Since fills in what later runs of this program have done about lost objects: what undos have made again of them and of their volumes, and
 // which of them have lost references to owners.
 func (r *Recorded) Since(lost []restore.Saved, all []*Recorded) {
-	made, loosened := map[types.UID]types.UID{}, sets.New[types.UID]()
+	made, loosened, linked := map[types.UID]types.UID{}, sets.New[types.UID](), sets.New[types.UID]()
 	for _, later := range all {
 		if !later.Started.After(r.Started) {
 			continue
@@ -117,6 +117,8 @@ func (r *Recorded) Since(lost []restore.Saved, all []*Recorded) {
 		for i := range later.Changes {
 			if e := &later.Changes[i]; e.Op.Verb == remedy.Restore && e.was != "" && e.Status.stands() { // without an answer the new UID is not known
 				made[e.was] = e.Op.Object.UID
+			} else if later.Undoes != "" && e.Status == Done && e.Op.Links() {
+				linked.Insert(e.Op.Object.UID)
 			}
 		}
 		for i := range later.Planned {
@@ -138,6 +140,6 @@ func (r *Recorded) Since(lost []restore.Saved, all []*Recorded) {
 		if s.Volume = last(s.Volume); made[s.Object.UID] != "" {
 			s.Made = last(s.Object.UID)
 		}
-		s.Stayed = s.Stayed || loosened.Has(s.Object.UID)
+		s.Stayed, s.Linked = s.Stayed || loosened.Has(s.Object.UID), linked.HasAny(s.Object.UID, s.Made)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -117,7 +116,7 @@ type restoring struct {
 	// over are items of which there is nothing to do any more, and failed those that were not made: true for one that is tried again by
 	// itself.
 	over, failed map[*restore.Item]bool
-	// sent are patches of items that no answer came to.
+	// sent is what was sent for items and got no answer.
 	sent map[*restore.Item]*Record
 	// differs: something is there, and not as it was.
 	differs atomic.Bool
@@ -268,7 +267,7 @@ func (r *restoring) have(i *restore.Item, uid types.UID, made *Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ids[i.Object.UID], r.over[i] = uid, true
-	if was := r.sent[i]; made == nil && was != nil {
+	if was := r.sent[i]; made == nil && was != nil && !was.Change.Op.Creates() {
 		made, was.Status, was.Err = was, Done, was.end(Done, "")
 	}
 	delete(r.sent, i)
@@ -304,7 +303,7 @@ func (r *restoring) fail(i *restore.Item, made *Record, itself, others bool) (ag
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	again = itself || others
-	if made != nil && made.Status == Unanswered && made.end != nil && !made.Change.Op.Creates() {
+	if made != nil && made.Status == Unanswered && made.end != nil {
 		r.sent[i] = made
 	}
 	if r.failed[i] = itself; !again {
@@ -355,16 +354,41 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 		r.have(i, made.Change.Op.Object.UID, &made)
 		return false
 	}
-	if now, err := r.look(ctx, i.Object); c.Op.Creates() && err == nil && now != nil && now.GetDeletionTimestamp() == nil && restore.Same(i, now) {
-		if ofOthers(now) {
-			r.have(i, now.GetUID(), nil)
+	if now, err := r.look(ctx, i.Object); c.Op.Creates() && err == nil && now != nil && now.GetDeletionTimestamp() == nil {
+		if lost := r.lost(i, &made); r.answered(i, now, lost) {
 			return false
 		}
-		made.Status, made.Err = Done, made.end(Done, now.GetUID()) // the answer was lost
-		r.have(i, now.GetUID(), &made)
-		return false
 	}
 	return r.fail(i, &made, passing(&made) && !last && ctx.Err() == nil, false)
+}
+
+// lost returns what was sent for an item without an answer, nil for nothing.
+func (r *restoring) lost(i *restore.Item, made *Record) *Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if made.Status == Unanswered {
+		return made
+	}
+	return r.sent[i]
+}
+
+// answered takes what is there by now of an item that was to be created: others have made it as it was, or this run has, of which the answer was lost,
+// and admission may have changed it. It reports whether it is one of these.
+func (r *restoring) answered(i *restore.Item, now *unstructured.Unstructured, lost *Record) bool {
+	same, others := restore.Same(i, now), ofOthers(now)
+	switch {
+	case same && (others || lost == nil):
+		r.have(i, now.GetUID(), nil)
+	case lost == nil || others || !same && !remedy.Wrote(now):
+		return false
+	default:
+		if lost.Status, lost.Err = Done, lost.end(Done, now.GetUID()); !same {
+			lost.Status, lost.Err = Reverted, errors.Join(errDiffers, lost.Err)
+			r.differs.Store(true)
+		}
+		r.have(i, now.GetUID(), lost)
+	}
+	return true
 }
 
 // ofOthers reports whether the API server knows that this program has not made an object: it is as it is for others, and their references.
@@ -385,94 +409,4 @@ func (r *restoring) has(i *restore.Item) types.UID {
 // passing reports whether what was not made may be made in a while.
 func passing(made *Record) bool {
 	return made.Status == Unanswered || failedCall(made.Err) || apierrors.IsNotFound(made.Err) || errors.Is(made.Err, remedy.ErrChanged)
-}
-
-// bind gives a claim that is there its volume, as both are by now. It reports whether that is to be tried again.
-func (r *restoring) bind(ctx context.Context, i *restore.Item, last bool) (again bool) {
-	claim := i.Object
-	if claim.UID = r.has(i); i.Then == nil || claim.UID == "" || r.bound[i] || ctx.Err() != nil {
-		return false
-	}
-	c := &Change{Op: *i.Then, Why: recreating(r.dir), Risk: explain.Safe}
-	made := Record{Time: r.Now(), Change: *c, Status: Unanswered}
-	var now *unstructured.Unstructured
-	if now, made.Err = r.look(ctx, c.Op.Object); made.Err == nil {
-		made.Err = r.elsewhere(ctx, i)
-	}
-	if made.Err == nil {
-		switch then, why := i.Rebind(c.Op.Object, now, claim.UID); {
-		case why != "":
-			made.Status, made.Err = Skipped, errors.New(string(why))
-		case then == nil: // others were faster, or an answer was lost
-			r.bound[i] = true
-			r.have(i, claim.UID, nil)
-			return false
-		default:
-			c.Op = *then
-			made = r.Make(ctx, c, now)
-		}
-	}
-	if made.Status == Done {
-		r.bound[i] = true
-		r.have(i, claim.UID, &made)
-		return false
-	}
-	again = passing(&made) && !errors.Is(made.Err, errElsewhere) && !last && ctx.Err() == nil
-	r.bound[i] = !again
-	return r.fail(i, &made, again, false)
-}
-
-// errElsewhere says why a claim is not given its volume.
-var errElsewhere = errors.New("the claim has another volume by now")
-
-// elsewhere returns errElsewhere for a claim that is there and has another volume, as one that its controller has made, or why that is not
-// known.
-func (r *restoring) elsewhere(ctx context.Context, i *restore.Item) error {
-	now, err := r.look(ctx, i.Object)
-	if err == nil && now != nil && i.Elsewhere(now) {
-		return errElsewhere
-	}
-	return err
-}
-
-// link is what gives an object its references again, nil for nothing to do, with the object as it is. The owners are there: of one that is
-// not it would be collected.
-func (r *restoring) link(ctx context.Context, i *restore.Item) (*remedy.Op, *unstructured.Unstructured, error) {
-	now, err := r.look(ctx, i.Object)
-	if err != nil {
-		return nil, nil, unread{err}
-	}
-	all := map[types.UID]types.UID{} // what its owners are, by what they were
-	r.mu.Lock()
-	is := r.ids[i.Object.UID]
-	for _, ref := range i.Owners() {
-		if uid := r.ids[ref.UID]; uid != "" {
-			all[ref.UID] = uid
-		}
-	}
-	r.mu.Unlock()
-	switch {
-	case now == nil || now.GetUID() != is || now.GetDeletionTimestamp() != nil:
-		return nil, nil, remedy.ErrChanged
-	case i.Late && ofOthers(now):
-		return nil, now, nil
-	}
-	op, there := i.Relink(all, now), maps.Clone(all)
-	if op == nil {
-		return nil, now, nil
-	}
-	for _, ref := range i.Owners() {
-		was := ref.UID
-		if ref.UID = all[was]; ref.UID == "" {
-			continue
-		}
-		if no := r.ownedBy(ctx, i.Object.Namespace, ref); no != nil {
-			delete(there, was)
-			err = errors.Join(err, no)
-		}
-	}
-	if len(there) == 0 || errors.As(err, &unread{}) {
-		return op, now, err
-	}
-	return i.Relink(there, now), now, nil // to those that are there
 }

@@ -5,10 +5,12 @@ package change_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -185,5 +187,56 @@ func TestSentTwice(t *testing.T) {
 	recorded := journalOf(t, &w)
 	if n := len(recorded.Undo(t.Context(), &w, nil)); recorded.Standing() != 1 || n != 1 {
 		t.Errorf("%d stand, %d are taken back", recorded.Standing(), n)
+	}
+}
+
+// What admission changes is made also where the answer is lost, and what it owns with it.
+func TestRestoreChangedByAdmission(t *testing.T) {
+	owner, child := thing("configmaps", "owner"), thing("configmaps", "child")
+	s, w, recorded := restoring(t, map[graph.Identity]string{owner: `{"data":{"a":"b"}}`,
+		child: `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"uid-owner"}]},"data":{"c":"d"}}`})
+	s.After = func(op *remedy.Op) error {
+		if op.Object.Name != owner.Name {
+			return nil
+		}
+		s.After = nil
+		s.Edit(owner, func(o *unstructured.Unstructured) {
+			o.Object["data"] = map[string]any{"a": "changed"}
+			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: remedy.FieldManager}})
+		})
+		return busy
+	}
+	var told []change.Status
+	w = writing(t, s)
+	ids, all := w.Restore(t.Context(), "dir", w.Restoration(t.Context(), recorded.Lost(), nil), func(r change.Record) { told = append(told, r.Status) })
+	if s.Object(child) == nil || all || ids[owner.UID] != s.Object(owner).GetUID() || !slices.Equal(told, []change.Status{change.Reverted, change.Done}) {
+		t.Errorf("all %t, %v, %v", all, told, ids)
+	}
+	later, lost := journalOf(t, &w), recorded.Lost()
+	later.Started = recorded.Started.Add(time.Minute)
+	if recorded.Since(lost, []*change.Recorded{later}); !slices.ContainsFunc(lost, func(o restore.Saved) bool { return o.Made == s.Object(owner).GetUID() }) {
+		t.Errorf("it is not known what was made: %v", lost)
+	}
+}
+
+// What others have freed of its owner, after an undo has linked it, is not linked again.
+func TestLinkOfFreed(t *testing.T) {
+	owner, stays := thing("configmaps", "owner"), thing("configmaps", "stays")
+	s, w, recorded := restoring(t, nil)
+	s.Put(stays, object(t, `{}`))
+	saved := []restore.Saved{
+		{Object: owner, Manifest: &unstructured.Unstructured{Object: object(t, `{"data":{"a":"b"}}`)}},
+		{Object: stays, Stayed: true, Manifest: &unstructured.Unstructured{Object: object(t, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"uid-owner"}]}}`)}},
+	}
+	w = writing(t, s)
+	if _, all := w.Restore(t.Context(), recorded.Dir, w.Restoration(t.Context(), saved, nil), func(change.Record) {}); !all || len(s.Object(stays).GetOwnerReferences()) != 1 {
+		t.Fatalf("all %t: %v", all, s.Object(stays))
+	}
+	s.Edit(stays, func(o *unstructured.Unstructured) { o.SetOwnerReferences(nil) })
+	later := journalOf(t, &w)
+	later.Started, later.Undoes = recorded.Started.Add(time.Minute), recorded.Dir
+	recorded.Since(saved, []*change.Recorded{later})
+	if plan := w.Restoration(t.Context(), saved, nil); plan.Writes() > 0 {
+		t.Errorf("%d writes", plan.Writes())
 	}
 }

@@ -63,10 +63,10 @@ func (o *reviveOptions) store(ctx context.Context, w *change.Writer, c *change.C
 	for looks := 1; looks <= mostLooks; looks++ {
 		now, err := w.Read(ctx, c.Op.Object)
 		switch {
-		case first != nil && change.IsGone(c.Op.Object, now, err):
-			return nil
-		case err != nil:
-			return err
+		case change.IsGone(c.Op.Object, now, err) && (c.Op.Unfinalizes() || c.Op.Verb == remedy.Delete):
+			return nil // it is to go
+		case err != nil, now.GetUID() != c.Op.Object.UID:
+			return cmp.Or(err, remedy.ErrChanged)
 		}
 		first = cmp.Or(first, now)
 		if fields, err := c.Op.Fields(first.Object); err == nil {

@@ -252,7 +252,11 @@ func patchText(op *remedy.Op, name string) string {
 		case step.Op == "remove" && strings.HasPrefix(step.Path, "/metadata/finalizers/"):
 			parts = append(parts, fmt.Sprintf("remove the finalizer %v from %s", tested[step.Path], name))
 		case step.Op == "remove" && strings.HasPrefix(step.Path, "/metadata/ownerReferences/"):
-			parts = append(parts, fmt.Sprintf("remove the owner reference %v from %s", tested[step.Path+"/uid"], name))
+			owner := tested[step.Path+"/uid"]
+			if entry, whole := tested[step.Path].(map[string]any); whole {
+				owner = fmt.Sprintf("%v/%v", entry["kind"], entry["name"])
+			}
+			parts = append(parts, fmt.Sprintf("remove the owner reference %v from %s", owner, name))
 		case step.Op == "replace" || step.Op == "add":
 			if text := fmt.Sprint(step.Value); len(text) < 40 && !strings.ContainsAny(text, "[{") {
 				parts = append(parts, fmt.Sprintf("set %s of %s to %v", field(step.Path), name, step.Value))

@@ -5,6 +5,7 @@ package restore
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -61,6 +62,11 @@ var kinds = map[schema.GroupKind]kind{
 	// syncBoundClaim).
 	claim: {stage: content, drop: [][]string{
 		{"metadata", "annotations", "pv.kubernetes.io/bind-completed"}, {"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}}},
+	// A content is bound to the snapshot of its name that comes next (external-snapshotter, pkg/common-controller/snapshot_controller.go).
+	{Group: evidence.SnapshotContents.Group, Kind: "VolumeSnapshotContent"}: {
+		stage: cluster, drop: [][]string{{"spec", "volumeSnapshotRef", "uid"}, {"spec", "volumeSnapshotRef", "resourceVersion"}}},
+	{Group: "groupsnapshot.storage.k8s.io", Kind: "VolumeGroupSnapshotContent"}: {
+		stage: cluster, drop: [][]string{{"spec", "volumeGroupSnapshotRef", "uid"}, {"spec", "volumeGroupSnapshotRef", "resourceVersion"}}},
 	// A binding is accepted of who may not bind all roles only where its role exists (pkg/registry/rbac/rolebinding/policybased/storage.go).
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                {stage: cluster},
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         {stage: content},
@@ -137,13 +143,48 @@ func (p *planner) unfit(i *Item) Reason {
 			return Reclaimed
 		}
 	default:
-		snapshot := id.Group == "snapshot.storage.k8s.io" || id.Group == "groupsnapshot.storage.k8s.io"
-		source, _, _ := unstructured.NestedMap(i.Manifest.Object, "spec", "source")
-		for _, of := range []string{"persistentVolumeClaimName", "selector", "volumeHandle", "volumeHandles"} {
-			if snapshot && source[of] != nil {
-				return OfNow
+		for _, c := range evidence.Copies {
+			if c.Has(id.GroupResource()) {
+				return p.copied(i, c)
 			}
 		}
+	}
+	return ""
+}
+
+// copied returns why a snapshot, or the content of one, must not be made again: it would have the present data, or none.
+func (p *planner) copied(i *Item, c evidence.Copy) Reason {
+	source, _, _ := unstructured.NestedMap(i.Manifest.Object, "spec", "source")
+	for _, of := range []string{"persistentVolumeClaimName", "selector", "volumeHandle", "volumeHandles"} {
+		if source[of] != nil {
+			return OfNow
+		}
+	}
+	if i.Object.Resource.GroupResource() == c.Contents {
+		if evidence.Nested(i.Manifest, "spec", "deletionPolicy") != "Retain" {
+			return Reclaimed
+		}
+		return ""
+	}
+	resource, err := p.Resource(i.Object.Resource.GroupVersion().WithKind(c.Kind))
+	if err != nil {
+		return Unread
+	}
+	name, _ := source[strings.ToLower(c.Kind[:1])+c.Kind[1:]+"Name"].(string)
+	id := graph.Identity{Resource: resource, Name: name}
+	if content := p.named[id]; content != nil {
+		if p.settle(content); content.Do == Make {
+			i.needs(content)
+			return ""
+		}
+	}
+	switch now, err := p.Find(id); {
+	case err != nil:
+		return Unread
+	case now == nil || now.GetDeletionTimestamp() != nil:
+		return DataGone
+	case evidence.Nested(now, "spec", c.Ref, "uid") != "": // of another (external-snapshotter, checkandBindSnapshotContent)
+		return Unbindable
 	}
 	return ""
 }

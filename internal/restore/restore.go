@@ -31,8 +31,9 @@ type Saved struct {
 	Stayed, Going bool
 	// Volume is the UID of the volume that a claim had, or of what an undo has made of it; empty where that is not known.
 	Volume types.UID
-	// Made is the UID of what an earlier undo made of it, empty for nothing.
-	Made types.UID
+	// Made is the UID of what an earlier undo made of it, empty for nothing. Linked: one has given it references to owners again.
+	Made   types.UID
+	Linked bool
 	// Err says why it could not be read.
 	Err error
 }
@@ -307,14 +308,15 @@ func (i *Item) needs(other *Item) {
 	}
 }
 
-// stays is an object that was not deleted: it might have lost owners.
+// stays is an object that is there: it might have lost owners, by what the run did, or by what others have done to what it or an undo has left.
 func (p *planner) stays(i *Item) {
 	i.Do, i.Reason = Nothing, ""
 	if !i.Stayed && i.Now.GetUID() == i.Object.UID && len(i.owners) > 0 && len(i.Now.GetOwnerReferences()) == 0 {
 		i.Reason = Freed
 		return
 	}
-	for _, ref := range i.owners {
+	freed := false
+	for _, ref := range slices.Clone(i.owners) {
 		owner := p.items[ref.UID]
 		if owner == nil {
 			continue
@@ -325,10 +327,15 @@ func (p *planner) stays(i *Item) {
 			if other := metav1.GetControllerOf(i.Now); !linked && other != nil && other.UID != ref.UID && isController(&ref) {
 				i.Do, i.Reason, i.By = Nothing, Adopted, p.owner(i, other)
 				return
+			} else if !linked && owner.Now != nil && (i.Linked || i.Now.GetUID() != i.Object.UID && !p.later(i, &ref) && !(owner.stage > content && holds(i))) {
+				i.owners, freed = slices.DeleteFunc(slices.Clone(i.owners), func(r metav1.OwnerReference) bool { return r.UID == ref.UID }), true // it had that since
 			} else if !linked {
 				i.Do = Link
 			}
 		}
+	}
+	if freed && i.Do == Nothing {
+		i.Reason = Freed
 	}
 }
 

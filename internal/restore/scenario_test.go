@@ -28,7 +28,7 @@ import (
 //	unkept      no manifest of it was kept; partial: without its data
 //	stayed      it was not to be deleted; was-going: it was being deleted already
 //	had=NAME    it is known that its volume was this one
-//	remade      an earlier undo has made it, with the UID made-...
+//	remade      an earlier undo has made it, with the UID made-...; linked: one has given it references to owners again
 //	only        it was asked for, and others are not
 //	{...}       what else it has
 func TestScenarios(t *testing.T) { scenarios.Run(t, answer) }
@@ -123,6 +123,7 @@ func answer(t *testing.T, body string) string {
 		if had := was.had[o.UID]; had != "" {
 			s.Volume = types.UID("PersistentVolume/" + had)
 		}
+		s.Linked = flags["linked"]
 		if flags["remade"] {
 			s.Made = "made-" + o.UID
 		}

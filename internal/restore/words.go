@@ -26,9 +26,10 @@ const (
 	Taken      Reason = "its volume belongs to another claim by now"
 	// StartsEmpty: its controller would make the claim.
 	StartsEmpty Reason = "it would start with an empty volume; --only recreates it nevertheless"
-	Reclaimed   Reason = "its reclaim policy is not Retain: its storage might be destroyed"
+	Reclaimed   Reason = "its policy is not Retain: its storage might be destroyed"
 	Deleted     Reason = "it was deleted again since it was recreated; --only recreates it nevertheless"
 	Adopted     Reason = "another controller has it by now"
 	Freed       Reason = "others have removed its owner references"
+	Unbindable  Reason = "its content is bound to the deleted one, by UID"
 	OfNow       Reason = "recreated, it would be a snapshot of the present data"
 )

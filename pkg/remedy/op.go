@@ -300,6 +300,13 @@ func (o *Op) Binds() bool {
 	return slices.ContainsFunc(o.Patch, func(s Step) bool { return s.Op != "test" && strings.HasPrefix(s.Path, ClaimRef) })
 }
 
+// Links reports whether a patch gives an object references to owners.
+func (o *Op) Links() bool {
+	return slices.ContainsFunc(o.Patch, func(s Step) bool {
+		return (s.Op == "add" || s.Op == "replace") && strings.HasPrefix(s.Path, "/metadata/ownerReferences")
+	})
+}
+
 // EndsPods reports whether a change ends pods besides its object, with what they own: those on a node, or those of a workload.
 func (o *Op) EndsPods() bool {
 	return o.Verb == Taint || o.Verb == Restart || o.Verb == Scale && o.Replicas.Wanted < o.Replicas.Current

@@ -202,7 +202,7 @@ func (r *reversal) entries(path string, was, is, now []any) {
 	foreign := minus(left, was)
 	for _, a := range added { // an entry that others have edited
 		if name, named := nameOf(a); named {
-			r.altered = r.altered || slices.ContainsFunc(foreign, func(entry any) bool { return asMap(entry)[name] == asMap(a)[name] })
+			r.altered = r.altered || slices.ContainsFunc(foreign, func(entry any) bool { return asMap(entry)[name] == asMap(a)[name] && alike(entry, a) })
 		}
 	}
 	missing := minus(removed, minus(left, minus(was, removed)))
@@ -215,6 +215,13 @@ func (r *reversal) entries(path string, was, is, now []any) {
 			r.steps = append(r.steps, Add(path+"/-", entry))
 		}
 	}
+}
+
+// alike reports whether one of two entries of a name may be the other, edited: of requirements of a label selector, which may have a key
+// in common, those that have a value in common.
+func alike(entry, other any) bool {
+	values := asList(asMap(other)["values"])
+	return len(values) == 0 || len(minus(values, asList(asMap(entry)["values"]))) < len(values)
 }
 
 // set has a path get a value, or with nil none.
