@@ -319,6 +319,9 @@ func recorded(op *remedy.Op) *remedy.Op {
 	plain.Back = nil
 	if op.Manifest != nil {
 		plain.Manifest = map[string]any{"apiVersion": op.Manifest["apiVersion"], "kind": op.Manifest["kind"]}
+		if refs, owned := remedy.At(op.Manifest, "/metadata/ownerReferences"); owned {
+			plain.Manifest["metadata"] = map[string]any{"ownerReferences": refs}
+		}
 	}
 	return &plain
 }

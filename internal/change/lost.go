@@ -106,24 +106,33 @@ func staying(id graph.Identity, owners []metav1.OwnerReference) restore.Saved {
 	return restore.Saved{Object: id, Manifest: manifest, Stayed: true}
 }
 
-// Since fills in what later runs of this program have done about lost objects: what undos have made again of them and of their volumes, and
-// which of them have lost references to owners.
+// Since fills in what later runs of this program have done about lost objects: what undos have made again of them and of their volumes, which
+// references to owners they had then, and which of them have lost some.
 func (r *Recorded) Since(lost []restore.Saved, all []*Recorded) {
-	made, loosened, linked := map[types.UID]types.UID{}, sets.New[types.UID](), sets.New[types.UID]()
+	made, sent, loosened, given := map[types.UID]types.UID{}, sets.New[types.UID](), sets.New[types.UID](), restore.Given{}
 	for _, later := range all {
 		if !later.Started.After(r.Started) {
 			continue
 		}
 		for i := range later.Changes {
-			if e := &later.Changes[i]; e.Op.Verb == remedy.Restore && e.was != "" && e.Status.stands() { // without an answer the new UID is not known
+			e := &later.Changes[i]
+			switch restores := e.Op.Verb == remedy.Restore; {
+			case !e.Status.stands():
+				continue
+			case restores && e.was == "": // without an answer the new UID is not known
+				sent.Insert(e.Op.Object.UID)
+				continue
+			case restores:
 				made[e.was] = e.Op.Object.UID
-			} else if later.Undoes != "" && e.Status == Done && e.Op.Links() {
-				linked.Insert(e.Op.Object.UID)
+			}
+			for _, owner := range e.Op.Owners() {
+				given.Add(e.Op.Object.UID, owner, e.Version, e.Status == Done)
 			}
 		}
 		for i := range later.Planned {
 			if p := &later.Planned[i]; p.loosens() {
 				loosened.Insert(p.Object.UID)
+				delete(given, p.Object.UID)
 			}
 		}
 	}
@@ -140,6 +149,6 @@ func (r *Recorded) Since(lost []restore.Saved, all []*Recorded) {
 		if s.Volume = last(s.Volume); made[s.Object.UID] != "" {
 			s.Made = last(s.Object.UID)
 		}
-		s.Stayed, s.Linked = s.Stayed || loosened.Has(s.Object.UID), linked.HasAny(s.Object.UID, s.Made)
+		s.Stayed, s.Sent, s.Given = s.Stayed || loosened.Has(s.Object.UID), sent.Has(s.Object.UID), given
 	}
 }

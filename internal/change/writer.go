@@ -61,6 +61,8 @@ type Record struct {
 	// Back is what took the change back, or should have.
 	Back *remedy.Op
 	Err  error
+	// taken is the object for which Back was sent, if that takes all of the change back.
+	taken *unstructured.Unstructured
 	// end keeps in the journal what became of it, with the UID of what was made.
 	end func(Status, types.UID) error
 }
@@ -234,6 +236,8 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 	}
 	back, obstacle, err := w.back(ctx, &c.Op, r.Before, now, err)
 	switch {
+	case r.tookBack(now) && (!fenced(now) || fenced(r.Before)):
+		return true, nil
 	case back != nil && *version == now.GetResourceVersion():
 		if stands(&c.Op, r.Before, now) {
 			return false, errKept
@@ -251,7 +255,9 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 		if err != nil {
 			return false, raced(err)
 		}
-		*version = now.GetResourceVersion()
+		if *version, r.taken = now.GetResourceVersion(), nil; obstacle == "" {
+			r.taken = now
+		}
 		return false, nil
 	case obstacle == Gone && r.Back != nil && c.Op.Creates():
 		return true, nil
@@ -267,6 +273,19 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 		return false, errors.New(Words(obstacle))
 	}
 	return false, errors.Join(fmt.Errorf("%s: %w", c.Op.Object, remedy.ErrChanged), err)
+}
+
+// tookBack reports whether what was sent has taken the change back: what is there of it by now others have added.
+func (r *Record) tookBack(now *unstructured.Unstructured) bool {
+	if r.taken == nil || now == nil || now.GetUID() != r.taken.GetUID() {
+		return false
+	}
+	fields, err := r.Back.Fields(r.taken.Object)
+	if err != nil || len(fields) == 0 {
+		return false
+	}
+	_, standing := remedy.Reverse(fields, r.taken.Object, now.Object)
+	return standing != remedy.AsBefore
 }
 
 // stands reports whether something that a change has made is there as it was made.

@@ -18,9 +18,10 @@ import (
 // server's cache. Its pages may come from etcd: a server has them in its cache only if
 // something of the type has changed since etcd was last compacted
 // (apiserver/pkg/storage/cacher/watch_cache.go, Compact), and then goes over all that is
-// left of the list for each (store/store_btree.go, ListPrefix).
+// left of the list for each (store/store_btree.go, ListPrefix). A table of whole objects does come in pages: the server has all of it in
+// memory before it sends any (apiserver/pkg/endpoints/handlers/response.go, asTable).
 func (r *Reader) caches(ctx context.Context, l *listing) bool {
-	return r.options.PageSize == AutoPageSize && l.fields == "" && !r.cacheFails(l) && r.Server(ctx).ListsFromCache()
+	return r.options.PageSize == AutoPageSize && l.fields == "" && l.include != metav1.IncludeObject && !r.cacheFails(l) && r.Server(ctx).ListsFromCache()
 }
 
 // cacheFails reports whether lists of the group could not be read from the cache

@@ -113,8 +113,11 @@ func stageOf(r graph.Resource) stage {
 }
 
 // Fit reports whether an object of a type that goes can be recreated as it was, with its manifest alone, before others act on that it was
-// gone. Tokens are for the UID of their ServiceAccount.
+// gone. Tokens are for the UID of their ServiceAccount, and contents for that of their snapshot.
 func Fit(r graph.Resource) bool {
+	if slices.ContainsFunc(evidence.Copies, func(c evidence.Copy) bool { return c.Has(r.GroupResource()) }) {
+		return false
+	}
 	of := kindOf(r)
 	unfit := []schema.GroupKind{{Kind: "Pod"}, {Kind: "Node"}, {Kind: "Secret"}, {Kind: "ServiceAccount"}, {Group: "batch", Kind: "Job"}}
 	return kinds[of].stage != homes && !kinds[of].unmade && !slices.Contains(unfit, of)
@@ -175,6 +178,7 @@ func (p *planner) copied(i *Item, c evidence.Copy) Reason {
 	if content := p.named[id]; content != nil {
 		if p.settle(content); content.Do == Make {
 			i.needs(content)
+			i.Requires = append(i.Requires, content)
 			return ""
 		}
 	}
@@ -182,7 +186,7 @@ func (p *planner) copied(i *Item, c evidence.Copy) Reason {
 	case err != nil:
 		return Unread
 	case now == nil || now.GetDeletionTimestamp() != nil:
-		return DataGone
+		return NoContent
 	case evidence.Nested(now, "spec", c.Ref, "uid") != "": // of another (external-snapshotter, checkandBindSnapshotContent)
 		return Unbindable
 	}

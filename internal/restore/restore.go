@@ -31,11 +31,44 @@ type Saved struct {
 	Stayed, Going bool
 	// Volume is the UID of the volume that a claim had, or of what an undo has made of it; empty where that is not known.
 	Volume types.UID
-	// Made is the UID of what an earlier undo made of it, empty for nothing. Linked: one has given it references to owners again.
-	Made   types.UID
-	Linked bool
+	// Made is the UID of what an earlier undo made of it, empty for nothing. Sent: one has tried, and got no answer. Given are the references
+	// to owners that undos have given to objects.
+	Made  types.UID
+	Sent  bool
+	Given Given
 	// Err says why it could not be read.
 	Err error
+}
+
+// Given are the owners to which objects were given references, by the UIDs of both. What has the version for which such a change was sent
+// without an answer has not got it.
+type Given map[types.UID]map[types.UID]string
+
+// Add adds a reference, which was given to an object of that version. Without an answer it is not certain.
+func (g Given) Add(object, owner types.UID, version string, answered bool) {
+	if g[object] == nil {
+		g[object] = map[types.UID]string{}
+	}
+	if answered {
+		version = "-" // of no object
+	}
+	g[object][owner] = version
+}
+
+// had reports whether an object as it is now has had a reference to an owner.
+func (g Given) had(now *unstructured.Unstructured, owner types.UID) bool {
+	version, given := g[now.GetUID()][owner]
+	return given && version != now.GetResourceVersion()
+}
+
+// hadAny is had for any owner.
+func (g Given) hadAny(now *unstructured.Unstructured) bool {
+	for owner := range g[now.GetUID()] {
+		if g.had(now, owner) {
+			return true
+		}
+	}
+	return false
 }
 
 // Cluster is what there is by now.
@@ -311,7 +344,7 @@ func (i *Item) needs(other *Item) {
 // stays is an object that is there: it might have lost owners, by what the run did, or by what others have done to what it or an undo has left.
 func (p *planner) stays(i *Item) {
 	i.Do, i.Reason = Nothing, ""
-	if !i.Stayed && i.Now.GetUID() == i.Object.UID && len(i.owners) > 0 && len(i.Now.GetOwnerReferences()) == 0 {
+	if len(i.owners) > 0 && len(i.Now.GetOwnerReferences()) == 0 && (!i.Stayed && i.Now.GetUID() == i.Object.UID || i.Given.hadAny(i.Now)) {
 		i.Reason = Freed
 		return
 	}
@@ -327,7 +360,7 @@ func (p *planner) stays(i *Item) {
 			if other := metav1.GetControllerOf(i.Now); !linked && other != nil && other.UID != ref.UID && isController(&ref) {
 				i.Do, i.Reason, i.By = Nothing, Adopted, p.owner(i, other)
 				return
-			} else if !linked && owner.Now != nil && (i.Linked || i.Now.GetUID() != i.Object.UID && !p.later(i, &ref) && !(owner.stage > content && holds(i))) {
+			} else if !linked && owner.Now != nil && i.Given.had(i.Now, owner.Now.GetUID()) {
 				i.owners, freed = slices.DeleteFunc(slices.Clone(i.owners), func(r metav1.OwnerReference) bool { return r.UID == ref.UID }), true // it had that since
 			} else if !linked {
 				i.Do = Link
@@ -349,7 +382,7 @@ func (p *planner) replaced(i *Item) {
 		i.Do, i.Reason, i.By = Nothing, "", graph.Identity{}
 	case i.Partial && !isToken(i.Manifest):
 		i.refuse(Unkept, graph.Identity{}, nil)
-	case !Same(i, i.Now):
+	case !Same(i, i.Now) && !(i.Sent && remedy.Wrote(i.Now)): // admission may change what an undo makes
 		i.refuse(Replaced, graph.Identity{}, nil)
 	case remedy.Wrote(i.Now):
 		p.stays(i) // the answer was lost

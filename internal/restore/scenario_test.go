@@ -28,7 +28,7 @@ import (
 //	unkept      no manifest of it was kept; partial: without its data
 //	stayed      it was not to be deleted; was-going: it was being deleted already
 //	had=NAME    it is known that its volume was this one
-//	remade      an earlier undo has made it, with the UID made-...; linked: one has given it references to owners again
+//	remade      an earlier undo has made it, with the UID made-...; linked: it has had its references to what has the names made-...
 //	only        it was asked for, and others are not
 //	{...}       what else it has
 func TestScenarios(t *testing.T) { scenarios.Run(t, answer) }
@@ -116,14 +116,19 @@ func answer(t *testing.T, body string) string {
 	}
 	was, now := read(t, parts[0]), read(t, parts[1])
 	var saved []restore.Saved
-	only := false
+	only, given := false, restore.Given{}
 	for _, o := range was.Objects {
 		flags := was.flags[o.UID]
 		s := restore.Saved{Object: o.Identity(), Manifest: was.whole[o.UID], Partial: flags["partial"], Stayed: flags["stayed"], Going: flags["was-going"]}
 		if had := was.had[o.UID]; had != "" {
 			s.Volume = types.UID("PersistentVolume/" + had)
 		}
-		s.Linked = flags["linked"]
+		for _, ref := range o.OwnerReferences {
+			if s.Given = given; flags["linked"] {
+				given.Add(o.UID, "made-"+ref.UID, "", true)
+				given.Add("made-"+o.UID, "made-"+ref.UID, "", true)
+			}
+		}
 		if flags["remade"] {
 			s.Made = "made-" + o.UID
 		}

@@ -30,6 +30,7 @@ const (
 	Deleted     Reason = "it was deleted again since it was recreated; --only recreates it nevertheless"
 	Adopted     Reason = "another controller has it by now"
 	Freed       Reason = "others have removed its owner references"
+	NoContent   Reason = "its content is gone, or being deleted"
 	Unbindable  Reason = "its content is bound to the deleted one, by UID"
 	OfNow       Reason = "recreated, it would be a snapshot of the present data"
 )

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -300,11 +301,33 @@ func (o *Op) Binds() bool {
 	return slices.ContainsFunc(o.Patch, func(s Step) bool { return s.Op != "test" && strings.HasPrefix(s.Path, ClaimRef) })
 }
 
-// Links reports whether a patch gives an object references to owners.
-func (o *Op) Links() bool {
-	return slices.ContainsFunc(o.Patch, func(s Step) bool {
-		return (s.Op == "add" || s.Op == "replace") && strings.HasPrefix(s.Path, "/metadata/ownerReferences")
-	})
+// Owners are the UIDs of the owners to which an object that is made, or a patch, has references, as far as a patch gives it those.
+func (o *Op) Owners() []types.UID {
+	var uids []types.UID
+	take := func(value any) {
+		entry, _ := value.(map[string]any)
+		if uid, _ := entry["uid"].(string); uid != "" {
+			uids = append(uids, types.UID(uid))
+		}
+	}
+	if made, _ := At(o.Manifest, "/metadata/ownerReferences"); made != nil {
+		for _, entry := range asList(made) {
+			take(entry)
+		}
+	}
+	for _, s := range o.Patch {
+		switch uid, _ := s.Value.(string); {
+		case s.Op != "add" && s.Op != "replace" || !strings.HasPrefix(s.Path, "/metadata/ownerReferences"):
+		case strings.HasSuffix(s.Path, "/uid"):
+			uids = append(uids, types.UID(uid))
+		default:
+			take(s.Value)
+			for _, entry := range asList(s.Value) {
+				take(entry)
+			}
+		}
+	}
+	return uids
 }
 
 // EndsPods reports whether a change ends pods besides its object, with what they own: those on a node, or those of a workload.
@@ -315,7 +338,7 @@ func (o *Op) EndsPods() bool {
 // Unfinalizes reports whether a patch removes finalizers, and does nothing else.
 func (o *Op) Unfinalizes() bool {
 	return o.Verb == Patch && !slices.ContainsFunc(o.Patch, func(s Step) bool {
-		return s.Op != "test" && (s.Op != "remove" || !strings.HasPrefix(s.Path, "/metadata/finalizers/"))
+		return s.Op != "test" && (s.Op != "remove" || s.Path != "/metadata/finalizers" && !strings.HasPrefix(s.Path, "/metadata/finalizers/"))
 	})
 }
 
