@@ -121,7 +121,6 @@ func (r *Recorded) Since(lost []restore.Saved, all []*Recorded) {
 				continue
 			case restores && e.was == "": // without an answer the new UID is not known
 				sent.Insert(e.Op.Object.UID)
-				continue
 			case restores:
 				made[e.was] = e.Op.Object.UID
 			}

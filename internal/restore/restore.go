@@ -55,20 +55,21 @@ func (g Given) Add(object, owner types.UID, version string, answered bool) {
 	g[object][owner] = version
 }
 
-// had reports whether an object as it is now has had a reference to an owner.
-func (g Given) had(now *unstructured.Unstructured, owner types.UID) bool {
-	version, given := g[now.GetUID()][owner]
-	return given && version != now.GetResourceVersion()
-}
-
-// hadAny is had for any owner.
-func (g Given) hadAny(now *unstructured.Unstructured) bool {
-	for owner := range g[now.GetUID()] {
-		if g.had(now, owner) {
-			return true
-		}
+// wasGiven reports whether the object that is there now has had a reference to an owner, or, for an empty UID, to any. What an undo has sent
+// and got no answer to is there by another UID.
+func (i *Item) wasGiven(owner types.UID) bool {
+	given := []map[types.UID]string{i.Given[i.Now.GetUID()]}
+	if i.Sent && i.Now.GetUID() != i.Made && remedy.Wrote(i.Now) {
+		given = append(given, i.Given[i.Object.UID])
 	}
-	return false
+	return slices.ContainsFunc(given, func(owners map[types.UID]string) bool {
+		for uid, version := range owners {
+			if (owner == "" || uid == owner) && version != i.Now.GetResourceVersion() {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // Cluster is what there is by now.
@@ -344,7 +345,7 @@ func (i *Item) needs(other *Item) {
 // stays is an object that is there: it might have lost owners, by what the run did, or by what others have done to what it or an undo has left.
 func (p *planner) stays(i *Item) {
 	i.Do, i.Reason = Nothing, ""
-	if len(i.owners) > 0 && len(i.Now.GetOwnerReferences()) == 0 && (!i.Stayed && i.Now.GetUID() == i.Object.UID || i.Given.hadAny(i.Now)) {
+	if len(i.owners) > 0 && len(i.Now.GetOwnerReferences()) == 0 && (!i.Stayed && i.Now.GetUID() == i.Object.UID || i.wasGiven("")) {
 		i.Reason = Freed
 		return
 	}
@@ -360,7 +361,7 @@ func (p *planner) stays(i *Item) {
 			if other := metav1.GetControllerOf(i.Now); !linked && other != nil && other.UID != ref.UID && isController(&ref) {
 				i.Do, i.Reason, i.By = Nothing, Adopted, p.owner(i, other)
 				return
-			} else if !linked && owner.Now != nil && i.Given.had(i.Now, owner.Now.GetUID()) {
+			} else if !linked && owner.Now != nil && i.wasGiven(owner.Now.GetUID()) {
 				i.owners, freed = slices.DeleteFunc(slices.Clone(i.owners), func(r metav1.OwnerReference) bool { return r.UID == ref.UID }), true // it had that since
 			} else if !linked {
 				i.Do = Link
