@@ -313,7 +313,7 @@ func (j *Journal) takenBack(op *remedy.Op) error {
 }
 
 // recorded is a change as a journal has it: without what takes it back, which is found from the object as it was, and without what was
-// restored, which another journal has, Secrets encrypted.
+// restored, which another journal has, Secrets encrypted, but for its owners.
 func recorded(op *remedy.Op) *remedy.Op {
 	plain := *op
 	plain.Back = nil

@@ -355,7 +355,7 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 		return false
 	}
 	if now, err := r.look(ctx, i.Object); c.Op.Creates() && err == nil && now != nil && now.GetDeletionTimestamp() == nil {
-		if lost := r.lost(i, &made); r.answered(i, now, lost) {
+		if r.answered(i, now, r.lost(i, &made)) {
 			return false
 		}
 	}
@@ -372,8 +372,8 @@ func (r *restoring) lost(i *restore.Item, made *Record) *Record {
 	return r.sent[i]
 }
 
-// answered takes what is there by now of an item that was to be created: others have made it as it was, or this run has, of which the answer was lost,
-// and admission may have changed it. It reports whether it is one of these.
+// answered takes what is there by now of an item that was to be created: others have made it as it was, or this run has, of which the answer
+// was lost, and admission may have changed it. It reports whether it is one of these.
 func (r *restoring) answered(i *restore.Item, now *unstructured.Unstructured, lost *Record) bool {
 	same, others := restore.Same(i, now), ofOthers(now)
 	switch {

@@ -71,3 +71,11 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// each has what f gets count by itself.
+func (r *boundedReader) each(f func([]byte) error) func([]byte) error {
+	return func(item []byte) error {
+		r.left = r.most
+		return f(item)
+	}
+}

@@ -383,10 +383,7 @@ func decodeJSON(r io.Reader, item func(text []byte) error) (wire.List, error) {
 		case "metadata":
 			return decodeNext(stream, &list.ListMeta)
 		case "items":
-			return stream.Elements(func(text []byte) error {
-				in.left = in.most
-				return item(text)
-			})
+			return stream.Elements(in.each(item))
 		}
 		_, err := stream.Value()
 		return err

@@ -123,8 +123,7 @@ func eachRow(body io.Reader, each func(table *metav1.Table, object stdjson.RawMe
 			return decodeNext(stream, &table.ColumnDefinitions)
 		case "rows":
 			seen = true
-			return stream.Elements(func(row []byte) error {
-				in.left = in.most
+			return stream.Elements(in.each(func(row []byte) error {
 				var cells, object []byte
 				rawjson.Fields(row, func(name, value []byte) {
 					switch string(name) {
@@ -141,13 +140,10 @@ func eachRow(body io.Reader, each func(table *metav1.Table, object stdjson.RawMe
 					}
 				}
 				return each(table, object)
-			})
+			}))
 		case "items":
 			seen = true
-			return stream.Elements(func(object []byte) error {
-				in.left = in.most
-				return each(nil, object)
-			})
+			return stream.Elements(in.each(func(object []byte) error { return each(nil, object) }))
 		}
 		_, err := stream.Value()
 		return err

@@ -175,10 +175,10 @@ func (s *saver) saveList(resource *graph.Resource, namespace string, again bool)
 	var whole []graph.Object
 	begin := func() {
 		whole = nil
-		_ = s.out.Restart() // its error is that of what follows
+		_ = s.out.Restart() // the Writer returns its error to every later call
 	}
 	if holds == offline.Metadata {
-		version, failed = s.metadata(resource, namespace, begin, func(o *graph.Object) { whole = append(whole, ownObject(o)) })
+		version, failed = s.metadata(resource, namespace, begin, &whole)
 	} else {
 		version, failed = s.objects(resource, namespace, begin)
 	}
@@ -213,19 +213,16 @@ type writeError struct{ error }
 // Unwrap returns the file's error.
 func (e writeError) Unwrap() error { return e.error }
 
-// metadata writes a list of which only metadata is held. whole gets the first objects of which more is to be read.
-func (s *saver) metadata(resource *graph.Resource, namespace string, begin func(), whole func(*graph.Object)) (version string, failed error) {
-	p, list, wholes := s.newPageReader(nil), metadataList{}, 0
-	p.begin = func(*listing) {
-		wholes = 0
-		begin()
-	}
+// metadata writes a list of which only metadata is held. The first objects of which more is to be read are added to whole, which begin
+// empties.
+func (s *saver) metadata(resource *graph.Resource, namespace string, begin func(), whole *[]graph.Object) (version string, failed error) {
+	p, list := s.newPageReader(nil), metadataList{}
+	p.begin = func(*listing) { begin() }
 	p.decode = func(_ *listing, body io.Reader) (wire.List, error) {
 		err := list.decode(body, func(m *metav1.PartialObjectMetadata) error {
 			o := graph.NewObject(resource, m)
-			if wholes < maxSingles && (o.BeingDeleted() || len(o.Finalizers) > 0 || s.justMade(&o)) {
-				wholes++
-				whole(&o)
+			if len(*whole) < maxSingles && (o.BeingDeleted() || len(o.Finalizers) > 0 || s.justMade(&o)) {
+				*whole = append(*whole, ownObject(&o))
 			}
 			return p.handed(s.add(metadataEntry(&o, m.Annotations), &o))
 		})

@@ -304,17 +304,15 @@ func (o *Op) Binds() bool {
 // Owners are the UIDs of the owners to which an object that is made, or a patch, has references, as far as a patch gives it those.
 func (o *Op) Owners() []types.UID {
 	var uids []types.UID
-	take := func(value any) {
-		entry, _ := value.(map[string]any)
-		if uid, _ := entry["uid"].(string); uid != "" {
-			uids = append(uids, types.UID(uid))
+	take := func(entries ...any) {
+		for _, entry := range entries {
+			if uid, _ := asMap(entry)["uid"].(string); uid != "" {
+				uids = append(uids, types.UID(uid))
+			}
 		}
 	}
-	if made, _ := At(o.Manifest, "/metadata/ownerReferences"); made != nil {
-		for _, entry := range asList(made) {
-			take(entry)
-		}
-	}
+	made, _ := At(o.Manifest, "/metadata/ownerReferences")
+	take(asList(made)...)
 	for _, s := range o.Patch {
 		switch uid, _ := s.Value.(string); {
 		case s.Op != "add" && s.Op != "replace" || !strings.HasPrefix(s.Path, "/metadata/ownerReferences"):
@@ -322,9 +320,7 @@ func (o *Op) Owners() []types.UID {
 			uids = append(uids, types.UID(uid))
 		default:
 			take(s.Value)
-			for _, entry := range asList(s.Value) {
-				take(entry)
-			}
+			take(asList(s.Value)...)
 		}
 	}
 	return uids
