@@ -5,19 +5,13 @@ package draw_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"io"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/kubectl-gc/kubectl-gc/internal/draw"
+	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
 )
-
-var update = flag.Bool("update", false, "write what the code prints into the golden files")
 
 var formats = []struct {
 	extension string
@@ -35,19 +29,7 @@ func TestShop(t *testing.T) {
 		if format.extension == "html" {
 			continue // the page and its script are read as they stand
 		}
-		file := filepath.Join("testdata", "shop."+format.extension)
-		if *update {
-			if err := os.WriteFile(file, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file, diff)
-		}
+		scenarios.Golden(t, filepath.Join("testdata", "shop."+format.extension), string(got))
 	}
 }
 

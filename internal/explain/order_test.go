@@ -3,10 +3,13 @@
 package explain_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/explain"
 )
 
 // TestOrder: what is said of objects does not depend on the order in which they are
@@ -18,12 +21,15 @@ func TestOrder(t *testing.T) {
 		if len(report.Objects) < 2 {
 			continue
 		}
-		want := verdicts(report) + causes(report, nil)
+		text := func(report *explain.Report) string {
+			return fmt.Sprintln(verdicts(report), causes(report, nil), says(report))
+		}
+		want := text(report)
 		for round := range 4 {
 			s := parse(t, cluster)
 			s.shuffle, s.far = rand.New(rand.NewPCG(uint64(i), uint64(round))), round%2 == 0
 			again := s.report(t)
-			if diff := cmp.Diff(want, verdicts(again)+causes(again, nil)); diff != "" {
+			if diff := cmp.Diff(want, text(again)); diff != "" {
 				t.Errorf("another order (-first +second):\n%s\n%s", cluster, diff)
 				break
 			}

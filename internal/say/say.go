@@ -93,6 +93,21 @@ func (t Text) Has(w Word) bool {
 	return at >= 0
 }
 
+// Words returns the words of the text, and those of its arguments.
+func (t Text) Words() (all []Word) {
+	for _, p := range t.parts {
+		if p.word != "" {
+			all = append(all, p.word)
+		}
+		for _, arg := range p.args {
+			if inner, is := arg.(Text); is {
+				all = append(all, inner.Words()...)
+			}
+		}
+	}
+	return all
+}
+
 // Splice returns the text with another in the place of its words from one position up to another.
 func (t Text) Splice(from, to int, with Text) Text {
 	return Text{slices.Concat(t.parts[:from], with.parts, t.parts[to:])}

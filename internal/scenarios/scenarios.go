@@ -55,3 +55,21 @@ func runFile(t *testing.T, file string, answer func(t *testing.T, body string) s
 		}
 	}
 }
+
+// Golden compares a text with a file, or with -update writes the file.
+func Golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s, which -update writes (-want +got):\n%s", file, diff)
+	}
+}
