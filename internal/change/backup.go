@@ -105,10 +105,10 @@ func (j *Journal) plan(line *Planned) error {
 
 // ensuing are the objects that others delete, or may, because of the plan.
 func (p *Plan) ensuing() []graph.Identity {
-	if p.Sight == nil {
+	if p.Forecast == nil {
 		return nil
 	}
-	return p.Sight.Ensuing()
+	return p.Forecast.Ensuing()
 }
 
 // concerned are the objects that a plan takes away or changes, and those that others delete because of it.

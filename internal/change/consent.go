@@ -42,8 +42,8 @@ func (p *Plan) Question() Question {
 	q := Question{Plan: p}
 	if q.Name = p.Guarded(); q.Name != "" {
 		q.System = true
-	} else if p.Sight != nil && len(p.Job.Targets) > 0 {
-		if q.Destroyed = p.Sight.Destroyed(); len(q.Destroyed) > 0 {
+	} else if p.Forecast != nil && len(p.Job.Targets) > 0 {
+		if q.Destroyed = p.Forecast.Destroyed(); len(q.Destroyed) > 0 {
 			q.Name = p.Job.Targets[0].Name
 		}
 	}
@@ -216,10 +216,10 @@ func (j *Job) tolerable(o *Options) error {
 
 // refuseBlind refuses a safe order when what it rests on could not be read: then none is known.
 func (p *Plan) refuseBlind() error {
-	if !p.options.Safe || p.Sight == nil || len(p.Sight.Unread) == 0 || p.options.Tolerance.All {
+	if !p.options.Safe || p.Forecast == nil || len(p.Forecast.Unread) == 0 || p.options.Tolerance.All {
 		return nil
 	}
-	return &IncompleteError{NoOrder: p.Sight.Unread[0]}
+	return &IncompleteError{NoOrder: p.Forecast.Unread[0]}
 }
 
 // Tolerance is what may be unreadable when something is to be changed. Its zero value tolerates nothing.

@@ -34,9 +34,9 @@ func TestQuestion(t *testing.T) {
 		Resource:  graph.Resource{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), Kind: "PersistentVolumeClaim", Namespaced: true},
 		Namespace: "shop", Name: "data-db-0",
 	}
-	question := func(sight *foresight.Sight) change.Question {
+	question := func(forecast *foresight.Forecast) change.Question {
 		j := &change.Job{Job: preview.Job{Targets: []graph.Identity{target}}}
-		p := &change.Plan{Plan: &preview.Plan{Job: &j.Job, Report: &gc.Report{}}, Job: j, Sight: sight}
+		p := &change.Plan{Plan: &preview.Plan{Job: &j.Job, Report: &gc.Report{}}, Job: j, Forecast: forecast}
 		return p.Question()
 	}
 	losses := []foresight.Loss{{Volume: "shop-db", Size: "5Gi"}}
@@ -45,8 +45,8 @@ func TestQuestion(t *testing.T) {
 		destroyed     []foresight.Loss
 		agree, refuse []string
 	}{
-		{question(&foresight.Sight{Lost: []foresight.Loss{{Stays: true}}}), nil, []string{"y", "Y", "yes", "YES"}, []string{"", "n", "no", "data-db-0"}},
-		{question(&foresight.Sight{Lost: losses}), losses, []string{"data-db-0"}, []string{"", "y", "yes", "Data-db-0"}},
+		{question(&foresight.Forecast{Lost: []foresight.Loss{{Stays: true}}}), nil, []string{"y", "Y", "yes", "YES"}, []string{"", "n", "no", "data-db-0"}},
+		{question(&foresight.Forecast{Lost: losses}), losses, []string{"data-db-0"}, []string{"", "y", "yes", "Data-db-0"}},
 		{question(nil), nil, []string{"y"}, []string{"n"}},
 	} {
 		if test.q.System || !slices.EqualFunc(test.q.Destroyed, test.destroyed, func(a, b foresight.Loss) bool { return a.Volume == b.Volume && a.Size == b.Size }) {

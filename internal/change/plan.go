@@ -25,8 +25,8 @@ import (
 type Plan struct {
 	*preview.Plan
 	Job *Job
-	// Sight is what is foreseen, nil when there is nothing to foresee.
-	Sight *foresight.Sight
+	// Forecast is what is foreseen, nil when there is nothing to foresee.
+	Forecast *foresight.Forecast
 	// Managed: a kube-controller-manager works in the cluster, as far as can be seen.
 	Managed bool
 	options *Options
@@ -72,7 +72,7 @@ func (j *Job) foresee(ctx context.Context, p *Plan, world preview.World) (*Plan,
 	reader, safe := j.Cluster.Reader, p.options.Safe
 	some := evidence.Source{Cluster: reader, Graph: p.Graph, Events: reader.Events, Now: world.Now, Server: world.Server, Wait: evidence.Wait}
 	if !safe && len(j.Barriers) == 0 && !foresight.Needed(p.Plan) && !foresight.Takes(ctx, some, p.Plan) {
-		p.Sight = foresight.Plain(p.Plan)
+		p.Forecast = foresight.Plain(p.Plan)
 		return p, ctx.Err()
 	}
 	whole := j.Whole
@@ -85,21 +85,21 @@ func (j *Job) foresee(ctx context.Context, p *Plan, world preview.World) (*Plan,
 	}
 	all := some
 	all.Graph = whole
-	sight := foresight.Look(ctx, foresight.Input{Plan: p.Plan, Server: world.Server, Safe: safe, Workloads: j.Workloads, Source: all})
+	forecast := foresight.Look(ctx, foresight.Input{Plan: p.Plan, Server: world.Server, Safe: safe, Workloads: j.Workloads, Source: all})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if j.Waves = j.InWaves(); safe {
-		j.Waves = sight.Waves
+		j.Waves = forecast.Waves
 	}
-	world.Serves = sight.Serves
+	world.Serves = forecast.Serves
 	again, err := preview.Again(ctx, p.Plan, &j.Job, world)
 	if err != nil {
 		return nil, err
 	}
-	sight.Tell(again)
-	again.Lose(sight.Losing(), sight.Ensuing())
-	p.Plan, p.Sight = again, sight
+	forecast.Annotate(again)
+	again.Lose(forecast.Losing(), forecast.Ensuing())
+	p.Plan, p.Forecast = again, forecast
 	return p, nil
 }
 
@@ -107,7 +107,7 @@ func (j *Job) foresee(ctx context.Context, p *Plan, world preview.World) (*Plan,
 // something else would break for certain.
 func (p *Plan) Sticks() bool {
 	remains := slices.ContainsFunc(p.Report.Outcomes, func(o gc.Outcome) bool { return o.Result == gc.Remaining })
-	return remains || p.Sight != nil && (p.Sight.Sticks(p.options.Safe) || p.Sight.CertainlyBreaks())
+	return remains || p.Forecast != nil && (p.Forecast.Sticks(p.options.Safe) || p.Forecast.CertainlyBreaks())
 }
 
 // withFacts returns those of the decisive objects of which the preview needs to know more

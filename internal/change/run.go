@@ -144,7 +144,7 @@ func (r *running) lookBefore(ctx context.Context, wave int) error {
 	if object, beyond := r.approved.Beyond(p.Plan, harmless); beyond {
 		return fmt.Errorf("it would also delete what was created or changed since the preview: %s", object)
 	}
-	if object, is := tooEarly(p.Sight, r.job.Waves[wave:]); is {
+	if object, is := tooEarly(p.Forecast, r.job.Waves[wave:]); is {
 		return fmt.Errorf("something must be deleted before it now: %s", object)
 	}
 	j.Waves = r.job.Waves
@@ -154,8 +154,8 @@ func (r *running) lookBefore(ctx context.Context, wave int) error {
 
 // tooEarly returns an object that has to go before what serves it, and for which the waves that are left have
 // no turn before the last.
-func tooEarly(sight *foresight.Sight, left []preview.Wave) (graph.Identity, bool) {
-	for _, id := range sight.Early() {
+func tooEarly(forecast *foresight.Forecast, left []preview.Wave) (graph.Identity, bool) {
+	for _, id := range forecast.DeletedFirst() {
 		before := slices.ContainsFunc(left[:len(left)-1], func(w preview.Wave) bool {
 			return slices.ContainsFunc(w.Objects, func(o graph.Identity) bool { return o.UID == id.UID })
 		})

@@ -24,12 +24,13 @@ import (
 
 // maxGets is the number of objects of a type up to which each is read by itself; more are
 // listed, but up to manyGets pods where a list has so many others, perGet for each, that it costs the server more.
-// maxLists is the number of namespaces up to which pods are listed in each.
+// maxLists is the number of namespaces up to which pods are listed in each, and manyLists where these have less than two thirds of them.
 const (
-	maxGets  = 50
-	manyGets = 150
-	perGet   = 50
-	maxLists = 20
+	maxGets   = 50
+	manyGets  = 150
+	perGet    = 50
+	maxLists  = 20
+	manyLists = 150
 )
 
 // HasFacts reports whether Facts reads anything of objects of the resource.
@@ -233,10 +234,12 @@ func (r *Reader) podFacts(ctx context.Context, of *graph.Snapshot, objects []gra
 			f.add(func(all *graph.Facts) { all.Pods[p.UID] = factsOf(p) })
 		}
 	}
+	pods, inThose := podsOf(of, in)
+	everywhere := len(in) > maxLists && (len(in) > manyLists || 3*inThose >= 2*pods)
 	switch {
-	case len(uids) <= manyGets && len(in) > maxLists && podsOf(of) > len(uids)*perGet:
+	case len(uids) <= manyGets && len(in) > maxLists && pods > len(uids)*perGet:
 		readEach(ctx, r, uids, group, keep)
-	case len(uids) > maxGets && len(in) > maxLists:
+	case len(uids) > maxGets && everywhere:
 		group.Go(func() error {
 			err := r.listPodFacts(ctx, "", keep)
 			if !apierrors.IsForbidden(err) {
@@ -256,14 +259,16 @@ func (r *Reader) podFacts(ctx context.Context, of *graph.Snapshot, objects []gra
 	}
 }
 
-// podsOf counts the pods of a snapshot.
-func podsOf(s *graph.Snapshot) (pods int) {
+// podsOf counts the pods of a snapshot, and those in some namespaces.
+func podsOf(s *graph.Snapshot, in map[string]bool) (pods, inThose int) {
 	for _, head := range s.Heads() {
 		if head.Resource.IsPod() {
-			pods++
+			if pods++; in[head.Namespace] {
+				inThose++
+			}
 		}
 	}
-	return pods
+	return pods, inThose
 }
 
 // listPodFacts calls keep with the pods of a namespace, or with all when that is empty, as far as they can

@@ -180,7 +180,7 @@ func insist(ctx context.Context, tries wait.Backoff, timeout time.Duration, requ
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
 		last = request(ctx)
-		if last != nil && answer.Passing(last) {
+		if last != nil && answer.Retryable(last) {
 			return false, nil
 		}
 		return true, last
@@ -198,7 +198,7 @@ func (s *Server) sendWrite(ctx context.Context, tries wait.Backoff, op *remedy.O
 	var data []byte
 	err := s.insist(ctx, tries, func(ctx context.Context) (err error) {
 		data, err = s.sender.send(ctx, op)
-		if answer.Missing(err) && !utilnet.IsConnectionRefused(err) {
+		if answer.Indeterminate(err) && !utilnet.IsConnectionRefused(err) {
 			lost = err
 		}
 		return err

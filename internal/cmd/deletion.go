@@ -161,7 +161,7 @@ func (t *telling) execute(ctx context.Context, j *change.Job) error {
 // show prints the preview of a job, with what the server says to it in a server dry run.
 func (t *telling) show(ctx context.Context, p *change.Plan) error {
 	plan := render.NewDeletionPlan(p.Plan)
-	plan.Foresee(p.Sight, t.order == orderSafe)
+	plan.Foresee(p.Forecast, t.order == orderSafe)
 	if t.dryRun == "server" {
 		answers, err := p.AskServer(ctx)
 		if err != nil {
@@ -238,7 +238,7 @@ func (t *telling) wouldStick(p *change.Plan) error {
 	switch {
 	case p.Sticks():
 		return errRemaining
-	case t.strict && p.Sight != nil && len(p.Sight.Unread) > 0:
+	case t.strict && p.Forecast != nil && len(p.Forecast.Unread) > 0:
 		return errIncomplete
 	}
 	return nil
@@ -273,7 +273,7 @@ func (a *deletionAnswer) moments() (moments []render.Moment, undo string) {
 
 // picture draws a preview.
 func (a *deletionAnswer) picture() *draw.Picture {
-	p := render.OutcomePicture(a.graph, a.report.Outcomes, a.preview.Sight)
+	p := render.OutcomePicture(a.graph, a.report.Outcomes, a.preview.Forecast)
 	p.Title = "Preview: " + cmp.Or(a.preview.What, "nothing to delete")
 	if steps := len(a.preview.Plan.Steps); steps > 0 {
 		p.Subtitle = counted(len(p.Nodes), "object") + a.where.In() + ", " + counted(steps, "write") + ", " + a.preview.Plan.Digest

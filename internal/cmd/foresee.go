@@ -52,12 +52,12 @@ func wholeOf(scope cluster.Scope, g *graph.Graph) *graph.Graph {
 
 // preview is a plan as it is shown.
 func (t *telling) preview(p *change.Plan) *render.Preview {
-	return &render.Preview{What: t.what, Where: t.where, Report: p.Report, Sight: p.Sight, Safe: t.order == orderSafe, Instead: t.instead(p.Sight)}
+	return &render.Preview{What: t.what, Where: t.where, Report: p.Report, Forecast: p.Forecast, Safe: t.order == orderSafe, Instead: t.instead(p.Forecast)}
 }
 
 // instead is the command with which nothing of a plan gets stuck that would not have
 // to, if there is one.
-func (d *deletionOptions) instead(s *foresight.Sight) string {
+func (d *deletionOptions) instead(s *foresight.Forecast) string {
 	if s == nil || d.order == orderSafe || !s.Helps() {
 		return ""
 	}

@@ -17,7 +17,7 @@ import (
 // program: where a garbage collector works it goes on. managed says that one is
 // known to; again is how to go on.
 func interrupted(report *gc.Report, managed bool, again string) string {
-	changed := slices.ContainsFunc(report.Steps, func(s gc.Step) bool { return s.Err == nil || s.Unanswered || answer.Missing(s.Err) })
+	changed := slices.ContainsFunc(report.Steps, func(s gc.Step) bool { return s.Err == nil || s.Unanswered || answer.Indeterminate(s.Err) })
 	switch {
 	case !changed:
 		return "Interrupted: nothing was changed."

@@ -106,7 +106,7 @@ func (o *reviveOptions) makes(ctx context.Context, w *change.Writer, c *change.C
 		fmt.Fprintln(o.Out, render.Undone(&made))
 		return false, nil
 	}
-	if err := cmp.Or(made.Err, remedy.ErrChanged); made.Status != change.Unanswered && !answer.Passing(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+	if err := cmp.Or(made.Err, remedy.ErrChanged); made.Status != change.Unanswered && !answer.Retryable(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		fmt.Fprintln(o.Out, render.Undone(&made))
 		return false, err
 	}

@@ -72,7 +72,7 @@ func (p *progress) wrote(step gc.Step) {
 	defer p.mu.Unlock()
 	p.events = append(p.events, render.NewEvent(metav1.Now(), step))
 	switch {
-	case answer.Missing(step.Err):
+	case answer.Indeterminate(step.Err):
 		p.unanswered++
 	case step.Err != nil:
 		p.refused++

@@ -140,10 +140,10 @@ func (o *uninstallOptions) next(u *render.Uninstall) string {
 	switch {
 	case u.Halt != nil:
 		return ""
-	case len(u.First(u.Sight)) > 0 && o.files == nil:
+	case len(u.First(u.Forecast)) > 0 && o.files == nil:
 		return o.again(ofThisRun, "--prepare")
 	case u.Sticks(), u.Spoils() != nil:
-		steps = append(steps, u.WhyNotFirst(u.Sight).String())
+		steps = append(steps, u.WhyNotFirst(u.Forecast).String())
 		if hook := u.Hook(); hook != nil && hook.Cause == uninstall.HookRuns && u.Tool == "helm" {
 			steps = append(steps, shell.Command([]string{"helm", "get", "hooks", u.Name, "-n", u.Namespace}))
 		}
@@ -236,13 +236,13 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (*render.Un
 	if err != nil {
 		return nil, err
 	}
-	r, err := w.Foretell(p, func(job preview.Job) (*preview.Plan, *foresight.Sight, error) {
+	r, err := w.Foretell(p, func(job preview.Job) (*preview.Plan, *foresight.Forecast, error) {
 		// It can carry nothing out: it is given nothing that makes clients that write.
 		made, err := change.Make(ctx, &change.Job{Cluster: change.Cluster{Reader: s.reader}, Graph: w.Graph, Whole: w.Graph, Job: job}, change.Options{})
 		if err != nil {
 			return nil, nil, err
 		}
-		return made.Plan, made.Sight, nil
+		return made.Plan, made.Forecast, nil
 	})
 	return &render.Uninstall{Report: r}, cmp.Or(err, ctx.Err())
 }

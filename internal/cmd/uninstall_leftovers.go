@@ -38,7 +38,7 @@ func (o *uninstallOptions) validateLeftovers() error {
 
 // afterwards is how what the tool leaves behind is deleted, empty when that is nothing, or something else comes first.
 func (o *uninstallOptions) afterwards(u *render.Uninstall) string {
-	if u.Halt != nil || len(u.Left) == 0 || o.files != nil || len(u.First(u.Sight)) > 0 {
+	if u.Halt != nil || len(u.Left) == 0 || o.files != nil || len(u.First(u.Forecast)) > 0 {
 		return ""
 	}
 	return fmt.Sprintf("save this plan now: %s > plan.json; after the tool has run, print them: %s > leftovers.yaml; then: %s",

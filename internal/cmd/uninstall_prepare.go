@@ -67,11 +67,11 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first := u.First(u.Sight)
+	first := u.First(u.Forecast)
 	if u.Halt != nil || len(first) == 0 {
 		why := "Nothing can be prepared."
 		if u.Halt == nil && u.Sticks() {
-			why = "Nothing can be prepared: " + u.WhyNotFirst(u.Sight).String() + "."
+			why = "Nothing can be prepared: " + u.WhyNotFirst(u.Forecast).String() + "."
 		}
 		fmt.Fprintln(o.ErrOut, why)
 		if o.output.isText() {
@@ -109,7 +109,7 @@ func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identit
 		if err != nil {
 			return nil, err
 		}
-		g, still := u.Preview.Graph, uids(u.First(u.Sight))
+		g, still := u.Preview.Graph, uids(u.First(u.Forecast))
 		var left []graph.Identity
 		for _, id := range j.Targets {
 			n, known := g.Node(id.UID)

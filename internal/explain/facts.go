@@ -19,7 +19,7 @@ type facts struct {
 	Input
 	evidence *evidence.Reader
 	finder   *controllers.Finder
-	asker    *admission.Asker
+	reviewer *admission.Reviewer
 	rules    *rules.Facts
 }
 

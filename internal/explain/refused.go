@@ -18,11 +18,11 @@ import (
 // refusals asks whether the finalizers of an object could be removed at all:
 // a controller, dead or alive, needs that. The garbage collector's own are asked
 // about where its other work is done.
-func (w *walker) refusals(n graph.Node, known []hold) []hold {
+func (w *walker) refusals(n graph.Node, known []blocker) []blocker {
 	if w.evidence.NamespaceGone(n.Namespace()) && !w.rules.Changeable(n) {
 		return nil
 	}
-	var holds []hold
+	var holds []blocker
 	for _, finalizer := range w.finalizers(n) {
 		if isCollectors(finalizer) {
 			continue
@@ -40,8 +40,8 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 }
 
 // unserved reports whether no controller removes a finalizer, by its blocker.
-func unserved(known []hold, finalizer string) bool {
-	return slices.ContainsFunc(known, func(h hold) bool {
+func unserved(known []blocker, finalizer string) bool {
+	return slices.ContainsFunc(known, func(h blocker) bool {
 		nobody := h.cause != nil && slices.Contains([]Kind{finding.FinAbsent, finding.FinManual, finding.FinInNamespace}, h.cause.Kind)
 		return h.finalizer == finalizer && nobody
 	})
@@ -72,7 +72,7 @@ func isCollectors(finalizer string) bool {
 // onlyYours reports whether a refusal says nothing of the object, since its
 // blocker ends by itself, and only the caller is seen to be
 // refused.
-func (w *walker) onlyYours(n graph.Node, r admission.Reply, known []hold) bool {
+func (w *walker) onlyYours(n graph.Node, r admission.Reply, known []blocker) bool {
 	if r.Words() == "" || r.Misconfigured() {
 		return false
 	}
@@ -80,7 +80,7 @@ func (w *walker) onlyYours(n graph.Node, r admission.Reply, known []hold) bool {
 	if !progresses {
 		return false
 	}
-	if _, seen := w.asker.SeenFailing(n, r.Words()); seen {
+	if _, seen := w.reviewer.SeenFailing(n, r.Words()); seen {
 		return false
 	}
 	if working != nil && working.Object == n.Identity() {
@@ -92,7 +92,7 @@ func (w *walker) onlyYours(n graph.Node, r admission.Reply, known []hold) bool {
 // atWork reports whether a blocker of the object ends by
 // itself, with its cause if it is known. What is refused to others might be
 // allowed to the controller: that it stops has to show first.
-func (w *walker) atWork(holds []hold) (*Cause, bool) {
+func (w *walker) atWork(holds []blocker) (*Cause, bool) {
 	for _, h := range holds {
 		if h.cause != nil && h.cause.Verdict == Progressing {
 			return h.cause, true

@@ -16,17 +16,17 @@ import (
 // What rules find, in words, commands and risks.
 
 // holdsOf are the blockers of an object that a rule found.
-func (w *walker) holdsOf(blockers []finding.Blocker) []hold {
-	var holds []hold
+func (w *walker) holdsOf(blockers []finding.Blocker) []blocker {
+	var holds []blocker
 	for _, b := range blockers {
 		holds = append(holds, w.hold(b))
 	}
 	return holds
 }
 
-// hold is a blocker of an object that a rule found.
-func (w *walker) hold(b finding.Blocker) hold {
-	h := hold{symptom: b.Symptom, because: b.Because, finalizer: b.Finalizer, next: b.Next}
+// blocker is one of an object that a rule found.
+func (w *walker) hold(b finding.Blocker) blocker {
+	h := blocker{symptom: b.Symptom, because: b.Because, finalizer: b.Finalizer, next: b.Next}
 	if h.next != nil && b.Symptom == finding.GcFgBlocking {
 		if at := slices.Index(w.path, b.Next.UID()); at >= 0 {
 			h.next, b.Cause = nil, collector.Cycle(w.rules, *b.Next, w.path[at:])

@@ -70,7 +70,7 @@ func (r rule) fits(m rules.Mark) bool {
 }
 
 // finalizer returns what the object's finalizer waits for.
-func (w *walker) finalizer(n graph.Node, index int, key string) []hold {
+func (w *walker) finalizer(n graph.Node, index int, key string) []blocker {
 	m := rules.Mark{Node: n, Index: index, Key: key}
 	for _, r := range table {
 		if !r.fits(m) {
@@ -93,7 +93,7 @@ func (w *walker) finalizer(n graph.Node, index int, key string) []hold {
 }
 
 // namespace returns what the finalizers in a namespace's spec wait for.
-func (w *walker) namespace(n graph.Node) []hold {
+func (w *walker) namespace(n graph.Node) []blocker {
 	full, unread := namespace.Whole(w.rules, n)
 	holds := w.holdsOf(unread)
 	if full == nil {

@@ -130,7 +130,7 @@ func (w *walker) expect(nodes []graph.Node) (done func()) {
 	if w.Far {
 		read = w.evidence.Expect(nodes)
 	}
-	probed := w.asker.Expect(removals(w.evidence, nodes))
+	probed := w.reviewer.Expect(removals(w.evidence, nodes))
 	return func() {
 		probed()
 		read()
@@ -153,7 +153,7 @@ func sortedNodes(g *graph.Graph, objects []types.UID) []graph.Node {
 // walker follows the blockers of objects. Every object is explained once.
 type walker struct {
 	*facts
-	book
+	registry
 	commands
 	known map[types.UID]*known
 	// path holds the objects between the one asked for and the current one.
@@ -189,8 +189,8 @@ func (s *step) chain() []Link {
 
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
-		facts: &facts{Input: in},
-		book:  newBook(), known: map[types.UID]*known{},
+		facts:    &facts{Input: in},
+		registry: newRegistry(), known: map[types.UID]*known{},
 	}
 	source := evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed}
 	if w.evidence = evidence.New(ctx, source); in.Read != nil {
@@ -213,11 +213,11 @@ func newWalker(ctx context.Context, in Input) *walker {
 		w.Workloads = controllers.NewWorkloads(ctx, in.Cluster)
 	}
 	w.finder = controllers.New(w.evidence, w.Workloads, w.Catalogue, func() []Evidence { return w.rules.UnmadePods() })
-	w.asker = admission.New(ctx, in.Prober, w.evidence, w.finder)
+	w.reviewer = admission.New(ctx, in.Prober, w.evidence, w.finder)
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, w.Graph}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Each: in.Each, Note: func(t say.Text) { w.evidence.NoteUnread(t.String()) }, Together: map[*finding.Cause][]*admission.Webhook{}, Exemptions: map[string]rules.Exemption{}}
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Admission: w.reviewer, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Each: in.Each, Note: func(t say.Text) { w.evidence.NoteUnread(t.String()) }, Together: map[*finding.Cause][]*admission.Webhook{}, Exemptions: map[string]rules.Exemption{}}
 	return w
 }
 
@@ -238,9 +238,9 @@ func (w *walker) explanation(n graph.Node) Explanation {
 	return e
 }
 
-// hold is one blocker of an object: a cause, another object that must be deleted first, or, without either, only the
+// blocker is one blocker of an object: a cause, another object that must be deleted first, or, without either, only the
 // garbage collector or the API server, which will act.
-type hold struct {
+type blocker struct {
 	symptom Kind // zero for a step that has none
 	because say.Text
 	// finalizer is the one of metadata.finalizers that blocks the object, empty for others.
@@ -268,8 +268,8 @@ func (w *walker) explain(n graph.Node) *known {
 	return a
 }
 
-// add adds a hold to an answer.
-func (w *walker) add(a *known, n graph.Node, h hold) {
+// add adds a blocker to an answer.
+func (w *walker) add(a *known, n graph.Node, h blocker) {
 	link := Link{Object: n.Identity(), Symptom: h.symptom.ID, Because: h.because, Finalizer: h.finalizer}
 	switch {
 	case h.cause != nil:
@@ -300,9 +300,9 @@ func (a *known) take(f found) {
 }
 
 // holds returns the blockers of a terminating object.
-func (w *walker) holds(n graph.Node) []hold {
+func (w *walker) holds(n graph.Node) []blocker {
 	o := n.Object()
-	var holds []hold
+	var holds []blocker
 	if w.evidence.NamespaceGone(o.Namespace) {
 		left, wentToo := namespace.Gone(w.rules, n)
 		if holds = w.holdsOf(left); wentToo {

@@ -186,9 +186,9 @@ func (b *barriers) refusal(h *admission.Webhook, n graph.Node, begun bool) (is O
 	switch {
 	case b.gone(h.Config.UID, m), b.retried(n.UID(), h.Config.UID, begun):
 		return Expected, false
-	case b.now.asker.ServingOf(h).Dead:
+	case b.now.reviewer.ServingOf(h).Dead:
 		return Stuck, false
-	case b.at(m).asker.Serving(at.Namespace, at.Name).Dead:
+	case b.at(m).reviewer.Serving(at.Namespace, at.Name).Dead:
 		return Stuck, true
 	}
 	silenced, sure := b.silenced(at.Namespace, at.Name)
@@ -207,7 +207,7 @@ func (b *barriers) answers(namespace, name string) moment {
 	if id, goes := b.named["Service/"+namespace+"/"+name]; goes {
 		in = slices.Clone(b.beginsIn(id.UID))
 	}
-	for _, pod := range b.now.asker.Behind(namespace, name) {
+	for _, pod := range b.now.reviewer.Behind(namespace, name) {
 		in = append(in, b.beginsIn(pod)...)
 	}
 	return b.first(in)

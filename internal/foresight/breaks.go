@@ -58,7 +58,7 @@ func (s *Stranded) says(certain bool, loss deprivation) say.Text {
 }
 
 // breaks finds what stops working outside the plan.
-func (l *looker) breaks(silent []api) []Break {
+func (l *forecaster) breaks(silent []api) []Break {
 	var all []Break
 	if l.goes(ensuing.Backends.UnsortedList()...) {
 		all = slices.Concat(l.webhooks(), l.apis(silent), l.conversions())
@@ -71,7 +71,7 @@ func (l *looker) breaks(silent []api) []Break {
 
 // managers are the roles of controllers of kube-controller-manager, which with --use-service-account-credentials act by these
 // (k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy, controller_policy.go).
-func (l *looker) managers() (all []Break) {
+func (l *forecaster) managers() (all []Break) {
 	for _, id := range l.named {
 		if r := id.Resource.Resource; r != "clusterroles" && r != "clusterrolebindings" {
 			continue
@@ -97,12 +97,12 @@ func (l *scene) goes(resources ...string) bool {
 
 // silenced reports whether what answers at a service goes by the plan, and answers now.
 func (l *scene) silenced(namespace, name string) (silenced, certain bool) {
-	return ensuing.Silenced(l.now.asker, l.then.asker, namespace, name, maps.Values(l.named))
+	return ensuing.Silenced(l.now.reviewer, l.then.reviewer, namespace, name, maps.Values(l.named))
 }
 
 // webhooks are those that stay, fail closed, and lose what answers them. What is said of one
 // is said once of all in its configuration.
-func (l *looker) webhooks() []Break {
+func (l *forecaster) webhooks() []Break {
 	type group struct {
 		config  graph.Identity
 		service string
@@ -110,7 +110,7 @@ func (l *looker) webhooks() []Break {
 	}
 	hooks := map[group][]*admission.Webhook{}
 	var groups []group
-	for _, h := range l.then.asker.Webhooks() {
+	for _, h := range l.then.reviewer.Webhooks() {
 		if !h.FailsClosed() {
 			continue
 		}
@@ -164,7 +164,7 @@ type api struct {
 }
 
 // silent returns the aggregated APIs that are there now, and whose backends go.
-func (l *looker) silent() []api {
+func (l *forecaster) silent() []api {
 	if !l.goes(ensuing.Backends.UnsortedList()...) {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (l *looker) silent() []api {
 }
 
 // apis are the aggregated APIs that stay without what serves them.
-func (l *looker) apis(silent []api) []Break {
+func (l *forecaster) apis(silent []api) []Break {
 	var all []Break
 	for _, a := range silent {
 		if !l.going[a.id.UID] {
@@ -199,7 +199,7 @@ func (l *looker) apis(silent []api) []Break {
 // blinded says why no namespace can be emptied when the plan is carried out: an aggregated
 // API stays whose backend goes, which is Stuck, or Unclear if that could not be read, or
 // both go, which is Racing.
-func (l *looker) blinded(silent []api) (why say.Text, is Outlook) {
+func (l *forecaster) blinded(silent []api) (why say.Text, is Outlook) {
 	for _, a := range silent {
 		outlook := Stuck
 		switch {
@@ -218,7 +218,7 @@ func (l *looker) blinded(silent []api) (why say.Text, is Outlook) {
 }
 
 // conversions are the definitions that stay without what converts their instances.
-func (l *looker) conversions() []Break {
+func (l *forecaster) conversions() []Break {
 	var all []Break
 	definitions, err := l.then.evidence.List(evidence.CRDs, "")
 	if err != nil {
@@ -269,7 +269,7 @@ type place struct {
 }
 
 // unserved are the finalizers on objects that stay whose controllers go.
-func (l *looker) unserved() []Break {
+func (l *forecaster) unserved() []Break {
 	places := l.inTurn(l.places())
 	if len(places) > maxPlaces {
 		l.now.evidence.NoteUnread(fmt.Sprintf(placesUnread, len(places), maxPlaces))
@@ -330,7 +330,7 @@ func indirect(a *controllers.Answer) bool {
 
 // servers returns the workloads that serve a finalizer, or may, whatever state they are in:
 // what goes need not work at the moment to be missed. Where it is not known who does, nobody is who may not change the object.
-func (l *looker) servers(n graph.Node, a *controllers.Answer) (all []*controllers.Workload, certain bool) {
+func (l *forecaster) servers(n graph.Node, a *controllers.Answer) (all []*controllers.Workload, certain bool) {
 	switch {
 	case a.By != nil && (a.Is == controllers.Served || a.Is == controllers.Unserved):
 		return []*controllers.Workload{a.By.Workload}, true
@@ -350,7 +350,7 @@ func (l *looker) servers(n graph.Node, a *controllers.Answer) (all []*controller
 
 // places returns the places of foreign finalizers on objects that stay, in the order of the first
 // objects.
-func (l *looker) places() []*place {
+func (l *forecaster) places() []*place {
 	type key struct {
 		kind
 		namespace string
@@ -382,7 +382,7 @@ func (l *looker) places() []*place {
 
 // inTurn returns the places with which something that goes may have to do: the first of each
 // kind, then the second of each, so that one that is everywhere leaves room for the others.
-func (l *looker) inTurn(places []*place) []*place {
+func (l *forecaster) inTurn(places []*place) []*place {
 	touches, turns := l.touches(), map[kind]int{}
 	var chosen []*place
 	for _, p := range places {
@@ -403,7 +403,7 @@ func (l *looker) inTurn(places []*place) []*place {
 }
 
 // touches returns a function that reports whether a workload may lose something by the plan.
-func (l *looker) touches() func(*controllers.Workload) bool {
+func (l *forecaster) touches() func(*controllers.Workload) bool {
 	everywhere := l.goes("roles", "rolebindings", "clusterroles", "clusterrolebindings", "nodes")
 	in := map[string]bool{}
 	for _, id := range l.named {

@@ -28,7 +28,7 @@ func held(n graph.Node) bool {
 
 // ending finds out how the deletions stand that have begun. The explanation says it, so a
 // preview does not promise an end of what explain-stuck calls stuck.
-func (l *looker) ending(s *Sight) {
+func (l *forecaster) ending(s *Forecast) {
 	var objects []types.UID
 	for uid := range l.going {
 		if n, ok := l.graph.Node(uid); ok && explained(n) {
@@ -66,7 +66,7 @@ func (l *scene) explain(objects []types.UID) *explain.Report {
 // lifts reports whether the plan itself ends what a finding says of an object: it does the
 // garbage collector's work, ends pods, removes what nothing holds, and takes away what is
 // there and not being deleted yet.
-func (l *looker) lifts(id graph.Identity, f explain.Finding) bool {
+func (l *forecaster) lifts(id graph.Identity, f explain.Finding) bool {
 	if f.Cause.Class == finding.Collector || slices.ContainsFunc(f.Chain, ofCollector) {
 		return true
 	}
@@ -88,7 +88,7 @@ func ofCollector(link explain.Link) bool {
 }
 
 // stands takes what a finding says of the finalizer, if it is about it.
-func (s *Service) stands(f explain.Finding) {
+func (s *FinalizerForecast) stands(f explain.Finding) {
 	if len(f.Chain) == 0 || f.Chain[0].Object.UID != s.Object.UID || f.Chain[0].Finalizer != s.Finalizer {
 		return
 	}
@@ -102,7 +102,7 @@ func (s *Service) stands(f explain.Finding) {
 
 // tellStuck takes what is stuck already, and what cannot go before it, out of what would be
 // deleted.
-func (s *Sight) tellStuck(p *preview.Plan) {
+func (s *Forecast) tellStuck(p *preview.Plan) {
 	if len(s.stuck) == 0 {
 		return
 	}

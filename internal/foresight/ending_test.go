@@ -74,12 +74,12 @@ func previewOf(t *testing.T, w *explaintest.World, g *graph.Graph, id graph.Iden
 		return first
 	}
 	source := evidence.Source{Cluster: w, Graph: g, Events: w.Events, Now: explaintest.Now}
-	sight := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: w.Server})
-	world.Serves = sight.Serves
+	forecast := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: w.Server})
+	world.Serves = forecast.Serves
 	p, err := preview.Again(t.Context(), first, job, world)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sight.Tell(p)
+	forecast.Annotate(p)
 	return p
 }

@@ -119,15 +119,15 @@ func (l *losses) covered(known graph.Set) []Loss {
 	var all []Loss
 	var above *evidence.Above
 	told := map[types.UID]bool{}
-	for _, h := range l.now.asker.Webhooks() {
-		s := l.now.asker.ServingOf(h)
+	for _, h := range l.now.reviewer.Webhooks() {
+		s := l.now.reviewer.ServingOf(h)
 		if !l.going[h.Config.UID] || told[h.Config.UID] || !h.FailsClosed() || s == nil || !s.Dead {
 			continue
 		}
 		if above == nil {
 			above = new(evidence.NewAbove(l.graph))
 		}
-		covers := l.now.asker.Covers(h)
+		covers := l.now.reviewer.Covers(h)
 		var claims []graph.Identity
 		for n := range l.now.evidence.Instances(evidence.Claims.GroupResource()) {
 			if !known.Has(n) && !n.BeingDeleted() && above.Any(n, covers) {

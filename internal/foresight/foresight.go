@@ -40,10 +40,10 @@ type Input struct {
 	Safe bool
 }
 
-// Sight is what is foreseen of a plan.
-type Sight struct {
+// Forecast is what is foreseen of a plan.
+type Forecast struct {
 	// Services are the finalizers of others on what goes, in the order of the objects.
-	Services []Service
+	Services []FinalizerForecast
 	// Breaks is what stops working outside the plan, Lost what is lost with it or stays
 	// of it, Returns what comes back.
 	Breaks  []Break
@@ -55,7 +55,7 @@ type Sight struct {
 	// Unread says what could not be read, sorted.
 	Unread []string
 
-	of map[types.UID][]*Service
+	of map[types.UID][]*FinalizerForecast
 	// ensues are the objects that go, or may, because of the plan, and are not part of it.
 	ensues []ensued
 	// stuck is why of what is being deleted already and stuck, whatever the plan does.
@@ -83,8 +83,8 @@ type scene struct {
 	after *ensuing.Finder
 }
 
-// looker foresees who serves finalizers and who does not, and what stops working. It owns what it knows of policies.
-type looker struct {
+// forecaster foresees who serves finalizers and who does not, and what stops working. It owns what it knows of policies.
+type forecaster struct {
 	*scene
 	// order is that of another tool.
 	order *barriers
@@ -96,13 +96,13 @@ type looker struct {
 type view struct {
 	evidence *evidence.Reader
 	finder   *controllers.Finder
-	asker    *admission.Asker
+	reviewer *admission.Reviewer
 }
 
 func newView(ctx context.Context, reader *evidence.Reader, in *Input) view {
 	v := view{evidence: reader}
 	v.finder = controllers.New(v.evidence, in.Workloads, in.Catalogue, func() []evidence.Fact { return nil })
-	v.asker = admission.New(ctx, nil, v.evidence, v.finder)
+	v.reviewer = admission.New(ctx, nil, v.evidence, v.finder)
 	return v
 }
 
@@ -175,7 +175,7 @@ func Foreign(finalizers []string) bool { return slices.ContainsFunc(finalizers, 
 
 // Look finds out what a plan does not tell by itself. What cannot be read makes things
 // uncertain, and is no error.
-func Look(ctx context.Context, in Input) *Sight {
+func Look(ctx context.Context, in Input) *Forecast {
 	if in.Catalogue == nil {
 		in.Catalogue = finalizers.Builtin()
 	}
@@ -184,7 +184,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	}
 	going := in.Plan.Going()
 	in.Source.Graph = whole(&in, going)
-	l := &looker{scene: &scene{Input: in, ctx: ctx, graph: in.Source.Graph, going: going, named: map[string]graph.Identity{}}}
+	l := &forecaster{scene: &scene{Input: in, ctx: ctx, graph: in.Source.Graph, going: going, named: map[string]graph.Identity{}}}
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok && graph.BuiltinGroup(n.Resource().Group) { // others have kinds of the same names
 			l.named[n.Identity().String()] = n.Identity()
@@ -194,9 +194,9 @@ func Look(ctx context.Context, in Input) *Sight {
 	then := now.Without(func(uid types.UID) bool { return l.going[uid] && !l.remade(uid) })
 	l.now, l.then = newView(ctx, now, &in), newView(ctx, then, &in)
 	l.now.evidence.Announce(l.looksAt())
-	l.after = ensuing.New(ctx, in.Source, now, l.now.asker)
+	l.after = ensuing.New(ctx, in.Source, now, l.now.reviewer)
 	l.order = newBarriers(l.scene)
-	s := &Sight{of: map[types.UID][]*Service{}, stuck: map[types.UID]say.Text{}, safe: in.Safe}
+	s := &Forecast{of: map[types.UID][]*FinalizerForecast{}, stuck: map[types.UID]say.Text{}, safe: in.Safe}
 	s.Services = l.services()
 	for i := range s.Services {
 		service := &s.Services[i]
@@ -208,7 +208,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	s.refused = l.refusals(s)
 	s.Waves, s.Breaks = (&order{l.scene, s}).waves(), l.breaks(silent)
 	s.Returns = (&returning{l.scene}).returns()
-	s.Lost, s.ensues = (&losses{looker: l, told: map[types.UID]*explain.Explanation{}}).lost()
+	s.Lost, s.ensues = (&losses{forecaster: l, told: map[types.UID]*explain.Explanation{}}).lost()
 	s.Unread = l.now.evidence.Unread() // also what was read for then
 	return s
 }
@@ -260,7 +260,7 @@ func (l *scene) remade(uid types.UID) bool {
 }
 
 // Serves says who removes a finalizer from an object, as preview.World asks.
-func (s *Sight) Serves(o *graph.Object, finalizer string) (who simulator.Actor, why say.Text) {
+func (s *Forecast) Serves(o *graph.Object, finalizer string) (who simulator.Actor, why say.Text) {
 	for _, service := range s.of[o.UID] {
 		if service.Finalizer != finalizer {
 			continue
@@ -276,8 +276,8 @@ func (s *Sight) Serves(o *graph.Object, finalizer string) (who simulator.Actor, 
 	return simulator.Unknown, say.Text{}
 }
 
-// Tell adds to the outcomes of a plan, which was made with what Serves says, why.
-func (s *Sight) Tell(p *preview.Plan) {
+// Annotate adds to the outcomes of a plan, which was made with what Serves says, why.
+func (s *Forecast) Annotate(p *preview.Plan) {
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
 		if o.Object.Resource.IsNamespace() && o.Result == gc.Deleted && !s.blind.IsZero() && !(s.safe && s.blinds == Racing) {
@@ -286,14 +286,14 @@ func (s *Sight) Tell(p *preview.Plan) {
 			continue
 		}
 		services := s.of[o.Object.UID]
-		named := len(o.Finalizers) == 1 && slices.ContainsFunc(services, func(s *Service) bool { return s.Finalizer == o.Finalizers[0] })
+		named := len(o.Finalizers) == 1 && slices.ContainsFunc(services, func(s *FinalizerForecast) bool { return s.Finalizer == o.Finalizers[0] })
 		if at, _ := o.Reason.Find(gc.OfFinalizers); at == 0 && named && o.Reason.Len() > 1 { // the words of foresight name it
 			o.Reason = o.Reason.Splice(0, 2, say.Text{}) // with the separator
 		}
 		if len(services) == 0 || o.Result != gc.Deleted && o.Result != gc.Remaining {
 			continue
 		}
-		var worst *Service
+		var worst *FinalizerForecast
 		for _, service := range services {
 			if worst == nil || service.outlook(s.safe) > worst.outlook(s.safe) {
 				worst = service
@@ -311,7 +311,7 @@ func (s *Sight) Tell(p *preview.Plan) {
 }
 
 // blinded is what becomes of a namespace that cannot be emptied.
-func (s *Sight) blinded() (gc.Result, say.Text) {
+func (s *Forecast) blinded() (gc.Result, say.Text) {
 	switch s.blinds {
 	case Stuck:
 		return gc.Remaining, say.Of(StuckBy, s.blind)

@@ -54,7 +54,7 @@ func (l *Loss) Says() string { return l.Why.String() }
 func (l *Loss) Claims() []graph.Identity { return l.claims }
 
 // ClaimsKept are the claims of StatefulSets that stay, by the set.
-func (s *Sight) ClaimsKept() map[string][]graph.Identity {
+func (s *Forecast) ClaimsKept() map[string][]graph.Identity {
 	claims := map[string][]graph.Identity{}
 	for i := range s.Lost {
 		if l := &s.Lost[i]; l.Claims() != nil {
@@ -65,7 +65,7 @@ func (s *Sight) ClaimsKept() map[string][]graph.Identity {
 }
 
 // Losing returns the objects with which something is lost, in their order, each once, and those that certainly go because of the plan.
-func (s *Sight) Losing() []graph.Identity {
+func (s *Forecast) Losing() []graph.Identity {
 	var ids []graph.Identity
 	for i := range s.Lost {
 		if l := &s.Lost[i]; !l.Stays && !l.bare {
@@ -83,7 +83,7 @@ func (s *Sight) Losing() []graph.Identity {
 
 // Ensuing returns the objects that go, or may, because of the plan, and that nobody has deleted before. What each node has of its own is
 // none of them.
-func (s *Sight) Ensuing() []graph.Identity {
+func (s *Forecast) Ensuing() []graph.Identity {
 	var ids []graph.Identity
 	for _, e := range s.ensues {
 		ofNode := func(ref graph.Reference) bool { return ref.Kind == "DaemonSet" || ref.Kind == "Node" }
@@ -95,13 +95,13 @@ func (s *Sight) Ensuing() []graph.Identity {
 }
 
 // Destroyed returns the losses that are data on volumes.
-func (s *Sight) Destroyed() []Loss {
+func (s *Forecast) Destroyed() []Loss {
 	return slices.DeleteFunc(slices.Clone(s.Lost), func(l Loss) bool { return l.Volume == "" })
 }
 
 // losses are what is lost with what goes. They are read from the scene, and nothing of it is kept.
 type losses struct {
-	*looker
+	*forecaster
 	// told are the explanations of objects that are being deleted and were asked about, nil for what nobody knows.
 	told map[types.UID]*explain.Explanation
 }

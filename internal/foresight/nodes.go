@@ -11,7 +11,7 @@ import (
 )
 
 // evictions are the nodes that go below pods that run, and are not part of the plan.
-func (l *looker) evictions() []Break {
+func (l *forecaster) evictions() []Break {
 	var nodes []graph.Node
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok && n.Resource().GroupResource() == evidence.Nodes.GroupResource() {
@@ -37,7 +37,7 @@ func (l *looker) evictions() []Break {
 }
 
 // detached are the volumes that are taken from pods which run: their attachments go.
-func (l *looker) detached() (all []Break) {
+func (l *forecaster) detached() (all []Break) {
 	for uid := range l.going {
 		n, ok := l.node(uid)
 		if !ok || n.Resource().Resource != "volumeattachments" {

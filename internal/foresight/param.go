@@ -16,9 +16,9 @@ import (
 
 // judged looks at the policies that have to allow that the finalizer is removed: one whose
 // parameters are missing refuses it.
-func (l *looker) judged(s *Service, n graph.Node) {
+func (l *forecaster) judged(s *FinalizerForecast, n graph.Node) {
 	for _, p := range l.params() {
-		judges, certain := p.Judges(l.now.asker, n)
+		judges, certain := p.Judges(l.now.reviewer, n)
 		if !judges || p.Allows || l.going[p.Binding.UID] {
 			continue
 		}
@@ -27,16 +27,16 @@ func (l *looker) judged(s *Service, n graph.Node) {
 		if !certain {
 			outlook = Unclear
 		}
-		found := p.In(l.now.asker, n.Namespace())
+		found := p.In(l.now.reviewer, n.Namespace())
 		switch {
 		case len(found) > 0 && l.allGo(found):
-			s.Doomed, s.Early = true, true
+			s.LosesController, s.DeleteFirst = true, true
 			for _, param := range found {
 				s.needs = append(s.needs, param.UID())
 			}
 			s.worsen(min(outlook, Racing), say.Of(UnlessFirst, why(parameterGoes)))
 		case len(found) > 0:
-		case !p.Listed(l.now.asker, n.Namespace()):
+		case !p.Listed(l.now.reviewer, n.Namespace()):
 			s.whenever(Unclear, say.Of(MayStick, why(parameterUnread)))
 		default:
 			s.whenever(outlook, say.Of(StuckBy, why(parameterAbsent)))
@@ -71,13 +71,13 @@ func (l *scene) allGo(nodes []graph.Node) bool {
 
 // policies are the bindings of policies that stay without their parameters. Where these
 // are in the namespace of what is judged, they go with it, or are of one namespace.
-func (l *looker) policies() []Break {
+func (l *forecaster) policies() []Break {
 	var all []Break
 	for _, p := range l.params() {
 		if p.Near || p.Allows || l.going[p.Binding.UID] {
 			continue
 		}
-		if found := p.In(l.now.asker, ""); len(found) > 0 && l.allGo(found) {
+		if found := p.In(l.now.reviewer, ""); len(found) > 0 && l.allGo(found) {
 			all = append(all, Break{Object: p.Binding, Why: say.Of(parametersGo, p.Says(""), p.Policy), Certain: true})
 		}
 	}
@@ -85,9 +85,9 @@ func (l *looker) policies() []Break {
 }
 
 // params are the parameters that bindings name.
-func (l *looker) params() []admission.Param {
+func (l *forecaster) params() []admission.Param {
 	if l.parameters == nil {
-		l.parameters = append([]admission.Param{}, l.now.asker.Params(admission.Validating, admission.Mutating)...)
+		l.parameters = append([]admission.Param{}, l.now.reviewer.Params(admission.Validating, admission.Mutating)...)
 	}
 	return l.parameters
 }

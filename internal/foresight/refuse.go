@@ -32,11 +32,11 @@ type refusal struct {
 
 // needAnswers notes of an object that goes early that what answers at a webhook has to be there
 // as long as it is, and reports whether it does.
-func (l *looker) needAnswers(s *Sight, n graph.Node, h *admission.Webhook) bool {
+func (l *forecaster) needAnswers(s *Forecast, n graph.Node, h *admission.Webhook) bool {
 	early := false
 	for _, service := range s.of[n.UID()] {
-		if service.Early {
-			service.needs, early = append(service.needs, l.now.asker.Behind(h.ClientConfig.Service.Namespace, h.ClientConfig.Service.Name)...), true
+		if service.DeleteFirst {
+			service.needs, early = append(service.needs, l.now.reviewer.Behind(h.ClientConfig.Service.Namespace, h.ClientConfig.Service.Name)...), true
 		}
 	}
 	return early
@@ -48,10 +48,10 @@ func (l *looker) needAnswers(s *Sight, n graph.Node, h *admission.Webhook) bool 
 //
 // In a safe order what goes early goes while its webhooks are answered: what answers is among
 // its needs, so this is before the waves.
-func (l *looker) refusals(s *Sight) map[types.UID]refusal {
+func (l *forecaster) refusals(s *Forecast) map[types.UID]refusal {
 	refused := map[types.UID]refusal{}
 	definitions := l.definitions()
-	for _, h := range l.now.asker.Webhooks() {
+	for _, h := range l.now.reviewer.Webhooks() {
 		if !h.FailsClosed() || !h.Asked("DELETE") && !h.Asked("UPDATE") {
 			continue
 		}
@@ -74,16 +74,16 @@ func (l *looker) refusals(s *Sight) map[types.UID]refusal {
 }
 
 // judgedDeletions adds what a ValidatingAdmissionPolicy may deny that stays: the deletion, or the end of it.
-func (l *looker) judgedDeletions(refused map[types.UID]refusal, definitions map[schema.GroupResource]bool) {
+func (l *forecaster) judgedDeletions(refused map[types.UID]refusal, definitions map[schema.GroupResource]bool) {
 	if l.now.evidence.NoneOf(admission.PolicyBindings.GroupResource()) {
 		return
 	}
 	goes := func(uid types.UID) bool { return l.going[uid] }
 	deniers := map[string]func(graph.Node) (string, bool){}
 	for _, part := range []string{"", "status", "finalize"} {
-		deniers[part] = l.now.asker.Deniers("UPDATE", part, goes)
+		deniers[part] = l.now.reviewer.Deniers("UPDATE", part, goes)
 	}
-	deletion := l.now.asker.Deniers("DELETE", "", goes)
+	deletion := l.now.reviewer.Deniers("DELETE", "", goes)
 	for uid := range l.going {
 		n, ok := l.node(uid)
 		if !ok || n.BeingDeleted() || definitions[n.Resource().GroupResource()] || refused[uid].outlook >= Unclear {
@@ -120,7 +120,7 @@ func endOf(n graph.Node) []string {
 
 // definitions are the types whose definitions go: then the API server deletes their objects by
 // itself, and asks no admission (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances).
-func (l *looker) definitions() map[schema.GroupResource]bool {
+func (l *forecaster) definitions() map[schema.GroupResource]bool {
 	types := map[schema.GroupResource]bool{}
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok && n.Resource().IsCRD() {
@@ -131,12 +131,12 @@ func (l *looker) definitions() map[schema.GroupResource]bool {
 }
 
 // refusal is what one webhook means for the deletion of an object.
-func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
-	asked, certain := l.now.asker.Matches(h, "DELETE", "", n)
+func (l *forecaster) refusal(h *admission.Webhook, n graph.Node) refusal {
+	asked, certain := l.now.reviewer.Matches(h, "DELETE", "", n)
 	now, later, begun := deletionRefused, refusedByPlan, !asked
 	for _, part := range endOf(n) {
 		if !asked {
-			asked, certain = l.now.asker.Matches(h, "UPDATE", part, n)
+			asked, certain = l.now.reviewer.Matches(h, "UPDATE", part, n)
 			now, later = removalRefused, removalRefusedByPlan
 		}
 	}
@@ -148,7 +148,7 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	outlook, passing := Expected, false
 	if l.order.known() {
 		outlook, passing = l.order.refusal(h, n, begun)
-	} else if l.now.asker.ServingOf(h).Dead {
+	} else if l.now.reviewer.ServingOf(h).Dead {
 		switch {
 		case goes && l.Safe:
 			return refusal{} // it goes first
@@ -188,14 +188,14 @@ func protected(n graph.Node) bool {
 }
 
 // podsGo reports whether all go that answers at a service, which are pods.
-func (l *looker) podsGo(namespace, name string) bool {
-	behind := l.now.asker.Behind(namespace, name)
+func (l *forecaster) podsGo(namespace, name string) bool {
+	behind := l.now.reviewer.Behind(namespace, name)
 	return len(behind) > 0 && !slices.ContainsFunc(behind, func(pod types.UID) bool { return !l.going[pod] })
 }
 
 // tellRefused says of what may not be deleted, and of the namespaces in which that is, that
 // they stay or may stay.
-func (s *Sight) tellRefused(p *preview.Plan) {
+func (s *Forecast) tellRefused(p *preview.Plan) {
 	inside := map[string]*gc.Outcome{}
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
@@ -226,7 +226,7 @@ func (s *Sight) tellRefused(p *preview.Plan) {
 
 // tellKept says of what goes only with something that may not be deleted, as what is in a
 // namespace or depends on an owner, that it stays or may stay.
-func (s *Sight) tellKept(p *preview.Plan) {
+func (s *Forecast) tellKept(p *preview.Plan) {
 	if len(s.refused) == 0 {
 		return
 	}
@@ -253,7 +253,7 @@ type keeping struct {
 	goes           map[types.UID]bool
 }
 
-func (s *Sight) keeping(p *preview.Plan) *keeping {
+func (s *Forecast) keeping(p *preview.Plan) *keeping {
 	k := &keeping{graph: p.Graph, kept: map[types.UID]*gc.Outcome{}, contents: map[types.UID]*gc.Outcome{}, goes: map[types.UID]bool{}}
 	for i := range p.Report.Outcomes {
 		if o := &p.Report.Outcomes[i]; !s.refused[o.Object.UID].why.IsZero() {
@@ -298,7 +298,7 @@ func (k *keeping) keeper(o *gc.Outcome) *gc.Outcome {
 
 // Sticks reports whether something gets stuck, or may, by the order in which the plan is
 // carried out.
-func (s *Sight) Sticks(safe bool) bool {
+func (s *Forecast) Sticks(safe bool) bool {
 	if !s.blind.IsZero() && (s.blinds != Racing || !safe) {
 		return true
 	}
@@ -307,11 +307,11 @@ func (s *Sight) Sticks(safe bool) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.Services, func(service Service) bool { return service.outlook(safe) >= Racing })
+	return slices.ContainsFunc(s.Services, func(service FinalizerForecast) bool { return service.outlook(safe) >= Racing })
 }
 
 // Refused returns the objects of which the API server will certainly refuse the deletion.
-func (s *Sight) Refused() []types.UID {
+func (s *Forecast) Refused() []types.UID {
 	var refused []types.UID
 	for uid := range s.refused {
 		if s.Refusal(uid) == Stuck && !s.refused[uid].begun {
@@ -322,11 +322,11 @@ func (s *Sight) Refused() []types.UID {
 }
 
 // Refusal is whether the API server refuses the deletion of an object: Stuck when it certainly does.
-func (s *Sight) Refusal(uid types.UID) Outlook { return s.refused[uid].outlook }
+func (s *Forecast) Refusal(uid types.UID) Outlook { return s.refused[uid].outlook }
 
 // Refusers returns the configurations of webhooks that nothing answers by then, and that certainly refuse a deletion, in the order of their
 // identities.
-func (s *Sight) Refusers() []graph.Identity {
+func (s *Forecast) Refusers() []graph.Identity {
 	var all []graph.Identity
 	for _, r := range s.refused {
 		if r.outlook == Stuck && r.passing {
@@ -338,12 +338,12 @@ func (s *Sight) Refusers() []graph.Identity {
 }
 
 // Unserved reports whether the controller of a finalizer of an object does not work, or is not there, whatever else goes.
-func (s *Sight) Unserved(uid types.UID) bool {
-	return slices.ContainsFunc(s.of[uid], func(service *Service) bool { return service.Outlook == Stuck && !service.Doomed })
+func (s *Forecast) Unserved(uid types.UID) bool {
+	return slices.ContainsFunc(s.of[uid], func(service *FinalizerForecast) bool { return service.Outlook == Stuck && !service.LosesController })
 }
 
 // Outlook is the worst one of an object's finalizers.
-func (s *Sight) Outlook(uid types.UID) Outlook {
+func (s *Forecast) Outlook(uid types.UID) Outlook {
 	worst := Expected
 	for _, service := range s.of[uid] {
 		worst = max(worst, service.outlook(s.safe))
@@ -356,7 +356,7 @@ type Instead func(graph.Identity) (graph.Identity, bool)
 
 // Saved returns what is deleted before all else for the sake of the objects that get stuck, or may, in the order of the plan, and do not
 // then, in the order of the identities.
-func (s *Sight) Saved(by Instead) []graph.Identity {
+func (s *Forecast) Saved(by Instead) []graph.Identity {
 	stuck, saved := map[types.UID]graph.Identity{}, map[types.UID]graph.Identity{}
 	for i := range s.Services {
 		service := &s.Services[i]
@@ -381,7 +381,7 @@ func (s *Sight) Saved(by Instead) []graph.Identity {
 
 // freed reports whether all finalizers are removed of an object, of what is deleted for its sake, and of what uses these, which has to go
 // with them, for a controller waits until nothing does; and notes for each what is deleted first.
-func (s *Sight) freed(id graph.Identity, first map[types.UID]graph.Identity, by Instead) bool {
+func (s *Forecast) freed(id graph.Identity, first map[types.UID]graph.Identity, by Instead) bool {
 	if _, seen := first[id.UID]; seen {
 		return true
 	}
@@ -389,18 +389,18 @@ func (s *Sight) freed(id graph.Identity, first map[types.UID]graph.Identity, by 
 	if first[id.UID] = instead; !may || !s.freed(instead, first, by) {
 		return false
 	}
-	return !slices.ContainsFunc(s.of[id.UID], func(service *Service) bool {
+	return !slices.ContainsFunc(s.of[id.UID], func(service *FinalizerForecast) bool {
 		return service.outlook(true) > Expected || slices.ContainsFunc(service.users, func(user graph.Identity) bool { return !s.freed(user, first, by) })
 	})
 }
 
 // CertainlyBreaks reports whether something outside the plan stops working with it, for certain.
-func (s *Sight) CertainlyBreaks() bool {
+func (s *Forecast) CertainlyBreaks() bool {
 	return slices.ContainsFunc(s.Breaks, func(b Break) bool { return b.Certain })
 }
 
 // Helps reports whether a safe order is better than the usual one for anything.
-func (s *Sight) Helps() bool {
-	early := slices.ContainsFunc(s.Services, func(service Service) bool { return service.Early })
-	return len(s.Waves) > 0 && (!early || slices.ContainsFunc(s.Services, func(service Service) bool { return service.Early && !service.tangled }))
+func (s *Forecast) Helps() bool {
+	early := slices.ContainsFunc(s.Services, func(service FinalizerForecast) bool { return service.DeleteFirst })
+	return len(s.Waves) > 0 && (!early || slices.ContainsFunc(s.Services, func(service FinalizerForecast) bool { return service.DeleteFirst && !service.cyclic }))
 }

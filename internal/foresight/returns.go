@@ -94,13 +94,13 @@ func comeBack(p *preview.Plan, node func(types.UID) (graph.Node, bool)) (all []R
 }
 
 // Plain is what a plan tells by itself, of which nothing needs to be found out; nil for nothing.
-func Plain(p *preview.Plan) *Sight {
+func Plain(p *preview.Plan) *Forecast {
 	returns := comeBack(p, p.Graph.Node)
 	if len(returns) == 0 {
 		return nil
 	}
 	graph.SortByIdentity(returns, func(r *Return) graph.Identity { return r.Object })
-	return &Sight{Returns: returns}
+	return &Forecast{Returns: returns}
 }
 
 // maxRead is the number of targets of which is read who delivered them.

@@ -84,17 +84,17 @@ func foreseen(t *testing.T, given string, gone bool) string {
 			}
 		}))
 	}
-	sight := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: w.Server, Safe: safe})
+	forecast := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: w.Server, Safe: safe})
 	if safe {
-		job.Waves = sight.Waves
+		job.Waves = forecast.Waves
 	}
-	world.Serves = sight.Serves
+	world.Serves = forecast.Serves
 	p, err := preview.Again(t.Context(), first, job, world)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sight.Tell(p)
-	return told(p, sight)
+	forecast.Annotate(p)
+	return told(p, forecast)
 }
 
 func named(t *testing.T, g *graph.Graph, name string) graph.Identity {
@@ -115,7 +115,7 @@ func unsure(certain bool) string {
 	return " (not certain)"
 }
 
-func told(p *preview.Plan, s *foresight.Sight) string {
+func told(p *preview.Plan, s *foresight.Forecast) string {
 	var lines []string
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]

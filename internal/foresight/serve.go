@@ -33,8 +33,8 @@ const (
 	Stuck
 )
 
-// Service is what is known of who removes a finalizer.
-type Service struct {
+// FinalizerForecast is what is known of who removes a finalizer.
+type FinalizerForecast struct {
 	Object    graph.Identity
 	Finalizer string
 	Outlook   Outlook
@@ -42,39 +42,39 @@ type Service struct {
 	Why say.Text
 	// By is the controller, without a name when none is known.
 	By graph.Identity
-	// Doomed: its controller works, and goes, or loses what it needs, by the plan. It
+	// LosesController: its controller works, and goes, or loses what it needs, by the plan. It
 	// can do its work when the object is deleted first.
-	Doomed bool
-	// Early: its controller, in whatever state, goes or loses what it needs by the plan.
+	LosesController bool
+	// DeleteFirst: its controller, in whatever state, goes or loses what it needs by the plan.
 	// As long as the object is there, that must not happen in a safe order.
-	Early bool
+	DeleteFirst bool
 	// asFirst and first are Outlook and Why for when it is.
 	asFirst Outlook
 	first   say.Text
-	// needs are objects that go and that have to be there as long as the object is, if
-	// it is Early.
+	// needs are objects that go, and that have to be there as long as the object is, if
+	// DeleteFirst.
 	needs []types.UID
 	// users are what uses the object, all of which goes.
 	users []graph.Identity
-	// tangled: in no order are they.
-	tangled bool
+	// cyclic: no order keeps them until then.
+	cyclic bool
 }
 
 // outlook is that of a plan in the usual order, or in a safe one.
-func (s *Service) outlook(safe bool) Outlook {
-	if safe && s.Doomed && !s.tangled {
+func (s *FinalizerForecast) outlook(safe bool) Outlook {
+	if safe && s.LosesController && !s.cyclic {
 		return s.asFirst
 	}
 	return s.Outlook
 }
 
 // why is the reason for the outlook.
-func (s *Service) why(safe bool) say.Text {
+func (s *FinalizerForecast) why(safe bool) say.Text {
 	at, args := s.Why.Find(UnlessFirst)
 	switch {
-	case safe && s.Doomed && s.tangled && at == 0:
+	case safe && s.LosesController && s.cyclic && at == 0:
 		return say.Of(InAnyOrder, args...)
-	case safe && s.Doomed && !s.tangled:
+	case safe && s.LosesController && !s.cyclic:
 		return s.first
 	}
 	return s.Why
@@ -86,7 +86,7 @@ func (s *Service) why(safe bool) say.Text {
 const mostFinalizers = 100
 
 // services judges the foreign finalizers of all that goes.
-func (l *looker) services() []Service {
+func (l *forecaster) services() []FinalizerForecast {
 	var nodes []graph.Node
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok && Foreign(n.Finalizers()) {
@@ -94,7 +94,7 @@ func (l *looker) services() []Service {
 		}
 	}
 	slices.SortFunc(nodes, graph.Node.Compare)
-	var all []Service
+	var all []FinalizerForecast
 	for _, n := range nodes {
 		judged := 0
 		for _, finalizer := range n.Object().Finalizers {
@@ -108,8 +108,8 @@ func (l *looker) services() []Service {
 }
 
 // service judges one finalizer.
-func (l *looker) service(n graph.Node, finalizer string) Service {
-	s := Service{Object: n.Identity(), Finalizer: finalizer}
+func (l *forecaster) service(n graph.Node, finalizer string) FinalizerForecast {
+	s := FinalizerForecast{Object: n.Identity(), Finalizer: finalizer}
 	a := l.now.finder.Find(n, finalizer, finalizers.Metadata)
 	if a.By != nil {
 		s.By = a.By.ID()
@@ -117,7 +117,7 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	var loss deprivation
 	if a.By != nil {
 		if loss = l.loses(n, a.By.Workload); loss.kind != ofNothing {
-			s.Early, s.needs = true, l.needs(n, a.By.Workload)
+			s.DeleteFirst, s.needs = true, l.needs(n, a.By.Workload)
 		}
 	}
 	switch a.Is {
@@ -132,9 +132,9 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(notWorking, s.By, finalizer, l.now.finder.StateOf(a.By.Workload).Because))
 	case controllers.NotAllowed:
 		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(denied, s.By, finalizer, n.Resource().GroupResource()))
-	case controllers.Displaced:
+	case controllers.NamespaceGone:
 		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(wentWithNamespace, a.Whose(), finalizer))
-	case controllers.Unclaimed:
+	case controllers.NoController:
 		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(unclaimed, finalizer))
 	case controllers.Manual:
 		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(manual, finalizer, strings.Join(a.Setters, ", ")))
@@ -155,11 +155,11 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 
 // maybe notes that something goes which may be the controller of a finalizer of which that
 // is not known: as long as the object is there, it had better not.
-func (l *looker) maybe(s *Service, n graph.Node, a *controllers.Answer) {
+func (l *forecaster) maybe(s *FinalizerForecast, n graph.Node, a *controllers.Answer) {
 	var going []string
 	for _, w := range a.Maybe() {
 		if name := w.ID().String(); l.loses(n, w).kind != ofNothing && !slices.Contains(going, name) {
-			s.Early, s.needs, going = true, append(s.needs, l.needs(n, w)...), append(going, name)
+			s.DeleteFirst, s.needs, going = true, append(s.needs, l.needs(n, w)...), append(going, name)
 		}
 	}
 	if len(going) > 0 {
@@ -169,7 +169,7 @@ func (l *looker) maybe(s *Service, n graph.Node, a *controllers.Answer) {
 
 // eachLoses reports whether one of several workloads that work is the controller of a finalizer, and each is to lose something: which it is
 // does not matter then.
-func (l *looker) eachLoses(s *Service, n graph.Node, a *controllers.Answer) bool {
+func (l *forecaster) eachLoses(s *FinalizerForecast, n graph.Node, a *controllers.Answer) bool {
 	equals := a.Equals()
 	var names []string
 	var needs []types.UID
@@ -186,7 +186,7 @@ func (l *looker) eachLoses(s *Service, n graph.Node, a *controllers.Answer) bool
 		return false
 	}
 	among := strings.Join(names, ", ")
-	s.Doomed, s.Early, s.needs, s.first = true, true, needs, say.Of(oneWorks, among, s.Finalizer)
+	s.LosesController, s.DeleteFirst, s.needs, s.first = true, true, needs, say.Of(oneWorks, among, s.Finalizer)
 	s.Outlook, s.Why = Racing, say.Of(UnlessFirst, say.Of(eachLoses, among, s.Finalizer))
 	if before {
 		s.Outlook, s.Why = Stuck, say.Of(StuckBy, say.Of(eachLoses, among, s.Finalizer))
@@ -195,7 +195,7 @@ func (l *looker) eachLoses(s *Service, n graph.Node, a *controllers.Answer) bool
 }
 
 // served is a finalizer whose controller works now, and is to lose something.
-func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss deprivation) {
+func (l *forecaster) served(s *FinalizerForecast, n graph.Node, a *controllers.Answer, loss deprivation) {
 	when, used := "", false
 	for _, m := range a.Known {
 		if m.WaitsFor != "" {
@@ -213,26 +213,26 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss de
 	switch {
 	case loss.kind == ofNothing:
 	case indirect(a):
-		s.Doomed = true
+		s.LosesController = true
 		s.worsen(Unclear, say.Of(UnlessFirst, losing(s.Finalizer, s.By, loss, false)))
 	case first.kind != ofNothing:
-		s.Doomed, s.Outlook, s.Why = true, Stuck, say.Of(StuckBy, losing(s.Finalizer, s.By, first, true))
+		s.LosesController, s.Outlook, s.Why = true, Stuck, say.Of(StuckBy, losing(s.Finalizer, s.By, first, true))
 	case l.podsFirst(n, a.By.Workload):
-		s.Doomed, s.Outlook, s.Why = true, Stuck, say.Of(StuckBy, losing(s.Finalizer, s.By, loss, true))
+		s.LosesController, s.Outlook, s.Why = true, Stuck, say.Of(StuckBy, losing(s.Finalizer, s.By, loss, true))
 	default:
-		s.Doomed, s.Outlook, s.Why = true, Racing, say.Of(UnlessFirst, losing(s.Finalizer, s.By, loss, false))
+		s.LosesController, s.Outlook, s.Why = true, Racing, say.Of(UnlessFirst, losing(s.Finalizer, s.By, loss, false))
 	}
 }
 
 // creates notes that a controller has to create something in a namespace that goes: the object had better go first.
-func (l *looker) creates(s *Service, n graph.Node, a *controllers.Answer) {
+func (l *forecaster) creates(s *FinalizerForecast, n graph.Node, a *controllers.Answer) {
 	id, goes := l.named["Namespace/"+n.Namespace()]
 	for _, m := range a.Known {
 		what, field, _ := strings.Cut(m.Creates, " if ")
 		if what != "" && goes && !n.BeingDeleted() && !l.goesAfter(id.UID, n.UID()) && !l.order.spares(id.UID, n.UID()) && l.isSet(n, field) {
-			s.Early, s.needs = true, append(s.needs, id.UID)
+			s.DeleteFirst, s.needs = true, append(s.needs, id.UID)
 			if a.Is == controllers.Served {
-				s.Doomed = true
+				s.LosesController = true
 				s.worsen(Racing, say.Of(UnlessFirst, say.Of(createsWithin, s.By, s.Finalizer, what, id.Name)))
 			}
 		}
@@ -240,7 +240,7 @@ func (l *looker) creates(s *Service, n graph.Node, a *controllers.Answer) {
 }
 
 // isSet reports whether a field of an object is true, or could not be read, or none is stated.
-func (l *looker) isSet(n graph.Node, field string) bool {
+func (l *forecaster) isSet(n graph.Node, field string) bool {
 	if field == "" {
 		return true
 	}
@@ -253,7 +253,7 @@ func (l *looker) isSet(n graph.Node, field string) bool {
 }
 
 // doubted notes what could not be read of a controller that works.
-func (l *looker) doubted(s *Service, n graph.Node, a *controllers.Answer) {
+func (l *forecaster) doubted(s *FinalizerForecast, n graph.Node, a *controllers.Answer) {
 	if a.By != nil {
 		for _, doubt := range l.now.finder.Doubts(a.By.Workload, n) {
 			s.whenever(Unclear, say.Of(MayStick, say.Of(doubted, s.By, s.Finalizer, doubt)))
@@ -264,13 +264,13 @@ func (l *looker) doubted(s *Service, n graph.Node, a *controllers.Answer) {
 			}
 		}
 	}
-	if !l.now.asker.Configured() {
+	if !l.now.reviewer.Configured() {
 		s.whenever(Unclear, say.Of(MayStick, say.Of(webhooksUnread, s.Finalizer)))
 	}
 }
 
 // paused looks for a word to leave the object alone: its controller may obey.
-func (l *looker) paused(s *Service, n graph.Node) {
+func (l *forecaster) paused(s *FinalizerForecast, n graph.Node) {
 	full, err := l.now.evidence.Whole(n)
 	if err != nil {
 		return // it is noted as unread
@@ -286,7 +286,7 @@ func (l *looker) paused(s *Service, n graph.Node) {
 }
 
 // loses returns what of a controller goes by the plan while the object still needs it.
-func (l *looker) loses(n graph.Node, w *controllers.Workload) deprivation {
+func (l *forecaster) loses(n graph.Node, w *controllers.Workload) deprivation {
 	goes := func(name string) (graph.Identity, bool) {
 		id, is := l.named[name]
 		return id, is && !l.goesAfter(id.UID, n.UID()) && !l.order.spares(id.UID, n.UID())
@@ -313,14 +313,14 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) deprivation {
 }
 
 // needed looks at what the plan says that the controller needs for the object beside what is its own.
-func (l *looker) needed(s *Service, n graph.Node) {
+func (l *forecaster) needed(s *FinalizerForecast, n graph.Node) {
 	m, _ := l.order.begins(n.UID())
 	for _, need := range l.Plan.Job.Needs[n.UID()] {
 		id := need.Object
 		if !l.going[id.UID] || l.order.spares(id.UID, n.UID()) {
 			continue
 		}
-		s.Doomed, s.Early, s.needs = true, true, append(s.needs, id.UID)
+		s.LosesController, s.DeleteFirst, s.needs = true, true, append(s.needs, id.UID)
 		loss := l.goesWith(deprivation{kind: ofNeed, what: id.String()}, id)
 		if need.Certain && l.order.gone(id.UID, m) {
 			s.worsen(Stuck, say.Of(StuckBy, losing(s.Finalizer, s.By, loss, true)))
@@ -331,7 +331,7 @@ func (l *looker) needed(s *Service, n graph.Node) {
 }
 
 // lacks looks at what the plan says that the controller needs for the object and does not have: in no order does it remove the finalizer.
-func (l *looker) lacks(s *Service, n graph.Node) {
+func (l *forecaster) lacks(s *FinalizerForecast, n graph.Node) {
 	for _, need := range l.Plan.Job.Needs[n.UID()] {
 		lacks := say.Of(oneNeedsAbsent, s.By, s.Finalizer, need.Object)
 		if s.By.Name == "" {
@@ -347,14 +347,14 @@ func (l *looker) lacks(s *Service, n graph.Node) {
 }
 
 // leavesPods reports whether the pods of a workload that goes are orphaned, and work on.
-func (l *looker) leavesPods(w *controllers.Workload) bool {
+func (l *forecaster) leavesPods(w *controllers.Workload) bool {
 	_, namespace := l.named["Namespace/"+w.ID().Namespace]
 	return l.Plan.Job.Policy == metav1.DeletePropagationOrphan && !namespace && !w.IsPod()
 }
 
 // replaced reports whether a workload is a pod in the place of which its controller, which
 // stays, makes another.
-func (l *looker) replaced(w *controllers.Workload) bool {
+func (l *forecaster) replaced(w *controllers.Workload) bool {
 	n, ok := l.node(w.ID().UID)
 	if !ok || !w.IsPod() || !l.remade(n.UID()) {
 		return false
@@ -366,7 +366,7 @@ func (l *looker) replaced(w *controllers.Workload) bool {
 
 // needs are the objects that go by the plan and without which a controller cannot, or may
 // not be able to, change an object.
-func (l *looker) needs(n graph.Node, w *controllers.Workload) []types.UID {
+func (l *forecaster) needs(n graph.Node, w *controllers.Workload) []types.UID {
 	needs := []types.UID{w.ID().UID}
 	names := slices.Concat([]string{w.Account().ID().String()}, l.grantsThatGo(w, n), l.now.finder.Mounts(w))
 	for _, node := range l.now.finder.NodesOf(w) {
@@ -382,7 +382,7 @@ func (l *looker) needs(n graph.Node, w *controllers.Workload) []types.UID {
 
 // goesWith adds by which write of the plan an object goes, or with what if none is for it. The
 // writes of a safe order are not known yet.
-func (l *looker) goesWith(d deprivation, id graph.Identity) deprivation {
+func (l *forecaster) goesWith(d deprivation, id graph.Identity) deprivation {
 	if d.step = l.order.step(id.UID); d.step > 0 {
 		return d
 	}
@@ -402,7 +402,7 @@ func (l *looker) goesWith(d deprivation, id graph.Identity) deprivation {
 
 // grantsThatGo names the bindings and roles that go and that let a controller change
 // the object.
-func (l *looker) grantsThatGo(w *controllers.Workload, n graph.Node) []string {
+func (l *forecaster) grantsThatGo(w *controllers.Workload, n graph.Node) []string {
 	var names []string
 	for _, by := range l.now.finder.GrantedBy(w, n) {
 		name := by.String()
@@ -414,7 +414,7 @@ func (l *looker) grantsThatGo(w *controllers.Workload, n graph.Node) []string {
 }
 
 // nodesGo reports whether all nodes go on which the controller has pods.
-func (l *looker) nodesGo(w *controllers.Workload) (first graph.Identity, all bool) {
+func (l *forecaster) nodesGo(w *controllers.Workload) (first graph.Identity, all bool) {
 	on := l.now.finder.NodesOf(w)
 	for _, name := range on {
 		id, goes := l.named["Node/"+name]
@@ -429,30 +429,30 @@ func (l *looker) nodesGo(w *controllers.Workload) (first graph.Identity, all boo
 // podsFirst reports whether the controller has certainly gone when the object's
 // deletion begins: nothing but namespaces is deleted by the plan itself, both are in one
 // of them, and it is emptied of its pods before all else.
-func (l *looker) podsFirst(n graph.Node, w *controllers.Workload) bool {
+func (l *forecaster) podsFirst(n graph.Node, w *controllers.Workload) bool {
 	return l.Server.PodsFirst() && l.onlyNamespaces() && l.going[w.ID().UID] && n.Namespace() != "" && n.Namespace() == w.ID().Namespace && !n.BeingDeleted()
 }
 
 // onlyNamespaces reports whether the plan itself deletes nothing else.
-func (l *looker) onlyNamespaces() bool {
+func (l *forecaster) onlyNamespaces() bool {
 	targets := l.Plan.Job.Targets
 	return len(targets) > 0 && !slices.ContainsFunc(targets, func(id graph.Identity) bool { return !id.Resource.IsNamespace() })
 }
 
 // admitted looks at the webhooks that have to allow that the finalizer is removed: one
 // that nothing serves then refuses it.
-func (l *looker) admitted(s *Service, n graph.Node) {
-	for h, certain := range l.now.asker.Refusing(n, "UPDATE", "") {
+func (l *forecaster) admitted(s *FinalizerForecast, n graph.Node) {
+	for h, certain := range l.now.reviewer.Refusing(n, "UPDATE", "") {
 		at := h.ClientConfig.Service
 		service := evidence.Identity(evidence.Services, at.Namespace, at.Name).String()
 		outlook, asked := Racing, must
 		if !certain {
 			outlook, asked = Unclear, mightHaveTo
 		}
-		goes, serving := l.going[h.Config.UID], l.now.asker.ServingOf(h)
+		goes, serving := l.going[h.Config.UID], l.now.reviewer.ServingOf(h)
 		switch dead := serving.Dead; {
 		case dead && goes:
-			s.Doomed = true
+			s.LosesController = true
 			s.worsen(outlook, say.Of(silentUntilGone, h.Config, asked, service))
 		case dead && certain:
 			s.whenever(Stuck, say.Of(StuckBy, say.Of(silentNow, h.Config, service)))
@@ -475,16 +475,16 @@ func (l *looker) admitted(s *Service, n graph.Node) {
 }
 
 // refused notes that the object has to go before what answers at a service.
-func (l *looker) refused(s *Service, service, namespace, name string) {
-	s.Doomed, s.Early = true, true
-	s.needs = append(s.needs, l.now.asker.Behind(namespace, name)...)
+func (l *forecaster) refused(s *FinalizerForecast, service, namespace, name string) {
+	s.LosesController, s.DeleteFirst = true, true
+	s.needs = append(s.needs, l.now.reviewer.Behind(namespace, name)...)
 	if id, goes := l.named[service]; goes {
 		s.needs = append(s.needs, id.UID)
 	}
 }
 
 // whenever takes a worse outlook that holds in whatever order.
-func (s *Service) whenever(o Outlook, why say.Text) {
+func (s *FinalizerForecast) whenever(o Outlook, why say.Text) {
 	s.worsen(o, why)
 	if o > s.asFirst {
 		s.asFirst, s.first = o, why
@@ -492,7 +492,7 @@ func (s *Service) whenever(o Outlook, why say.Text) {
 }
 
 // worsen takes a worse outlook that holds in the usual order.
-func (s *Service) worsen(o Outlook, why say.Text) {
+func (s *FinalizerForecast) worsen(o Outlook, why say.Text) {
 	if o > s.Outlook {
 		s.Outlook, s.Why = o, why
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
@@ -72,68 +73,111 @@ func isNamed(resource schema.GroupResource) bool {
 }
 
 // users are what stays with a name that leads nowhere.
-func (l *looker) users() []Break {
-	var all []Break
+func (l *forecaster) users() []Break {
+	var all []*named
+	by := map[string][]*named{} // type of the users
 	for i := range namings {
-		how := &namings[i]
-		var named []graph.Node
+		how, first := &namings[i], len(all)
 		for uid := range l.going {
-			if n, ok := l.node(uid); ok && n.Resource().GroupResource().String() == how.named && !l.Plan.ComeBack[uid].Certain {
-				named = append(named, n)
+			n, ok := l.node(uid)
+			if !ok || n.Resource().GroupResource().String() != how.named || l.Plan.ComeBack[uid].Certain {
+				continue
+			}
+			d := &named{naming: how, Node: n, target: mention.To(n.Identity()), left: map[string][]graph.Identity{}}
+			all = append(all, d)
+			for _, user := range how.users {
+				by[user] = append(by[user], d)
 			}
 		}
-		slices.SortFunc(named, graph.Node.Compare)
-		for _, n := range named {
-			for _, user := range how.users {
-				if left := l.left(how, schema.ParseGroupResource(user), n); len(left) > 0 {
-					all = append(all, Break{Object: n.Identity(), Why: stillNamed(left, how.without), Certain: true})
-				}
+		slices.SortFunc(all[first:], func(a, b *named) int { return a.Compare(b.Node) })
+	}
+	for user, named := range by {
+		l.look(user, named)
+	}
+	var breaks []Break
+	for _, d := range all {
+		for _, user := range d.users {
+			if left := d.left[user]; len(left) > 0 {
+				slices.SortFunc(left, graph.Identity.Compare)
+				breaks = append(breaks, Break{Object: d.Identity(), Why: stillNamed(left, d.without), Certain: true})
 			}
 		}
 	}
-	return all
+	return breaks
 }
 
-// left returns what of a type stays and names an object.
-func (l *looker) left(how *naming, user schema.GroupResource, of graph.Node) []graph.Identity {
-	var left []graph.Identity
-	var reader mention.Reader
-	target := mention.To(of.Identity())
-	var named *unstructured.Unstructured
-	if how.needs != nil {
-		var err error
-		if named, err = l.now.evidence.Whole(of); err != nil {
-			return nil // it is noted as unread
-		}
-	}
-	names := func(o *unstructured.Unstructured) bool {
-		for n := range reader.In(o) {
-			sure := target.Named(n)
-			if how.at == "" && sure >= mention.Called && n.InSpec() && !n.Optional || how.at == n.Path && sure > mention.No && n.Text == of.Name() {
-				return true
-			}
-		}
-		return false
-	}
-	for n := range l.then.evidence.Instances(user) { // which says in which version they are
-		items, err := l.then.evidence.List(n.Resource().GroupVersionResource, of.Namespace())
-		if err != nil {
-			return nil // it is noted as unread
-		}
-		for i := range items {
-			if names(&items[i]) && (named == nil || how.needs(named, &items[i])) {
-				left = append(left, evidence.IdentityOf(n.Resource().GroupVersionResource, n.Resource().Kind, &items[i]))
-			}
-		}
+// named is an object that goes, and what stays and names it, by its type.
+type named struct {
+	*naming
+	graph.Node
+	target *mention.Target
+	left   map[string][]graph.Identity
+}
+
+// look finds what of a type stays and names objects. It reads the type once.
+func (l *forecaster) look(user string, of []*named) {
+	var resource *graph.Resource
+	for n := range l.then.evidence.Instances(schema.ParseGroupResource(user)) { // which says in which version they are
+		resource = n.Resource()
 		break
 	}
-	slices.SortFunc(left, graph.Identity.Compare)
-	return left
+	if resource == nil {
+		return
+	}
+	var texts []string
+	in := sets.New[string]()
+	for _, d := range of {
+		texts = append(texts, d.Name())
+		in.Insert(d.Namespace())
+	}
+	for _, namespace := range l.then.evidence.Where(resource.GroupResource(), in) {
+		l.lookIn(user, namespace, resource, texts, of)
+	}
+}
+
+// lookIn is look for a namespace, empty for all. The texts are the names.
+func (l *forecaster) lookIn(user, namespace string, resource *graph.Resource, texts []string, of []*named) {
+	var reader mention.Reader
+	var found map[*named][]graph.Identity
+	begin := func() { found = map[*named][]graph.Identity{} }
+	err := l.then.evidence.EachNaming(resource.GroupVersionResource, namespace, texts, begin, func(o *unstructured.Unstructured) {
+		for _, d := range of {
+			if (d.Namespace() == "" || d.Namespace() == o.GetNamespace()) && d.in(&reader, o) && l.wants(d, o) {
+				found[d] = append(found[d], evidence.IdentityOf(resource.GroupVersionResource, resource.Kind, o))
+			}
+		}
+	})
+	if err != nil {
+		return // it is noted as unread
+	}
+	for d, users := range found {
+		d.left[user] = append(d.left[user], users...)
+	}
+}
+
+// in reports whether an object names it.
+func (d *named) in(reader *mention.Reader, o *unstructured.Unstructured) bool {
+	for n := range reader.In(o) {
+		sure := d.target.Named(n)
+		if d.at == "" && sure >= mention.Called && n.InSpec() && !n.Optional || d.at == n.Path && sure > mention.No && n.Text == d.Name() {
+			return true
+		}
+	}
+	return false
+}
+
+// wants reports whether a user needs what it names, as far as that could be read.
+func (l *forecaster) wants(d *named, user *unstructured.Unstructured) bool {
+	if d.needs == nil {
+		return true
+	}
+	whole, err := l.now.evidence.Whole(d.Node)
+	return err == nil && d.needs(whole, user) // an error is noted as unread
 }
 
 // used looks for what uses an object whose controller waits until nothing does. With what uses it it can go first, if all of that goes;
 // what stays keeps it.
-func (l *looker) used(s *Service, n graph.Node, a *controllers.Answer, does say.Text) {
+func (l *forecaster) used(s *FinalizerForecast, n graph.Node, a *controllers.Answer, does say.Text) {
 	used := l.now.finder.UsersOf(n, a.Search)
 	if i := slices.IndexFunc(used.By, func(u controllers.User) bool { return !l.going[u.UID()] }); i >= 0 {
 		u := &used.By[i]

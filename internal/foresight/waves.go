@@ -16,10 +16,10 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// order is that in which a plan had better delete. It owns which of the services of the sight are tangled.
+// order computes a safe deletion order, and marks the finalizers that have none (cyclic).
 type order struct {
 	*scene
-	sight *Sight
+	forecast *Forecast
 }
 
 // waves puts what a plan deletes into an order in which nothing goes before what needs
@@ -30,10 +30,10 @@ func (l *order) waves() []preview.Wave {
 	if len(l.Plan.Job.Targets) == 0 {
 		return nil
 	}
-	first, callers := l.sight.Early(), l.callers()
+	first, callers := l.forecast.DeletedFirst(), l.callers()
 	dead, silent := l.deadCallers(callers)
 	aggregated := l.aggregated()
-	if len(first) == 0 && len(dead) == 0 && (l.sight.blind.IsZero() || len(callers) == 0) && (!l.Safe || len(aggregated) == 0) {
+	if len(first) == 0 && len(dead) == 0 && (l.forecast.blind.IsZero() || len(callers) == 0) && (!l.Safe || len(aggregated) == 0) {
 		return nil
 	}
 	var waves []preview.Wave
@@ -85,8 +85,8 @@ func (l *order) companions(turn, first []graph.Identity) []graph.Identity {
 		known[id.UID] = true
 	}
 	for _, id := range turn {
-		for _, service := range l.sight.of[id.UID] {
-			if domain := finalizers.Domain(service.Finalizer); service.Early && domain != "" && !related(id.Resource.Group, domain) {
+		for _, service := range l.forecast.of[id.UID] {
+			if domain := finalizers.Domain(service.Finalizer); service.DeleteFirst && domain != "" && !related(id.Resource.Group, domain) {
 				domains[domain] = true
 			}
 		}
@@ -135,16 +135,16 @@ func (l *order) below(turn []graph.Identity, in map[types.UID]bool) []graph.Iden
 	return below
 }
 
-// Early returns what has to be gone before what serves it, in the order of its identities. Some of it
-// may stay in any order: then nothing is destroyed that could still free it. A nil Sight has none.
-func (s *Sight) Early() []graph.Identity {
+// DeletedFirst returns what has to be gone before what serves it, in the order of its identities. Some of it
+// may stay in any order: then nothing is destroyed that could still free it. A nil Forecast has none.
+func (s *Forecast) DeletedFirst() []graph.Identity {
 	if s == nil {
 		return nil
 	}
 	var first []graph.Identity
 	for i := range s.Services {
 		service := &s.Services[i]
-		if known := len(first) > 0 && first[len(first)-1].UID == service.Object.UID; service.Early && !known {
+		if known := len(first) > 0 && first[len(first)-1].UID == service.Object.UID; service.DeleteFirst && !known {
 			first = append(first, service.Object)
 		}
 	}
@@ -155,7 +155,7 @@ func (s *Sight) Early() []graph.Identity {
 // controller of another one needs. Where there is none, that is noted of the services.
 func (l *order) turns(first []graph.Identity) [][]graph.Identity {
 	taken := l.takers(first)
-	breaks := func(id graph.Identity, service *Service) bool {
+	breaks := func(id graph.Identity, service *FinalizerForecast) bool {
 		return slices.ContainsFunc(service.needs, func(need types.UID) bool {
 			return taken[id.UID][need] && !l.goesAfter(need, service.Object.UID)
 		})
@@ -166,7 +166,7 @@ func (l *order) turns(first []graph.Identity) [][]graph.Identity {
 		var turn, later []graph.Identity
 		for _, id := range left {
 			waits := taken[id.UID] != nil && slices.ContainsFunc(left, func(o graph.Identity) bool {
-				return o.UID != id.UID && slices.ContainsFunc(l.sight.of[o.UID], func(service *Service) bool { return service.Early && breaks(id, service) })
+				return o.UID != id.UID && slices.ContainsFunc(l.forecast.of[o.UID], func(service *FinalizerForecast) bool { return service.DeleteFirst && breaks(id, service) })
 			})
 			if waits {
 				later = append(later, id)
@@ -178,8 +178,8 @@ func (l *order) turns(first []graph.Identity) [][]graph.Identity {
 			turn, later = left, nil
 		}
 		for _, id := range turn {
-			for _, service := range l.sight.of[id.UID] {
-				service.tangled = slices.ContainsFunc(turn, func(other graph.Identity) bool { return breaks(other, service) })
+			for _, service := range l.forecast.of[id.UID] {
+				service.cyclic = slices.ContainsFunc(turn, func(other graph.Identity) bool { return breaks(other, service) })
 			}
 		}
 		turns, left = append(turns, turn), later
@@ -191,8 +191,8 @@ func (l *order) turns(first []graph.Identity) [][]graph.Identity {
 // needs.
 func (l *order) takers(first []graph.Identity) map[types.UID]map[types.UID]bool {
 	needed, takers := map[types.UID]bool{}, map[types.UID]map[types.UID]bool{}
-	for i := range l.sight.Services {
-		for _, need := range l.sight.Services[i].needs {
+	for i := range l.forecast.Services {
+		for _, need := range l.forecast.Services[i].needs {
 			needed[need] = true
 		}
 	}
@@ -255,8 +255,8 @@ func (l *scene) follows(what, object types.UID, seen map[types.UID]bool) bool {
 // no answer already: they keep the others from going. With them it returns the names of such
 // webhooks, without those that another configuration has as well.
 func (l *order) deadCallers(callers []graph.Identity) (dead []graph.Identity, silent []string) {
-	hooks := l.now.asker.Webhooks()
-	isSilent := func(h *admission.Webhook) bool { return h.FailsClosed() && l.now.asker.ServingOf(h).Dead }
+	hooks := l.now.reviewer.Webhooks()
+	isSilent := func(h *admission.Webhook) bool { return h.FailsClosed() && l.now.reviewer.ServingOf(h).Dead }
 	going := map[types.UID]bool{}
 	for _, id := range callers {
 		going[id.UID] = slices.ContainsFunc(hooks, func(h *admission.Webhook) bool { return h.Config.UID == id.UID && isSilent(h) })

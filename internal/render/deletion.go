@@ -143,7 +143,7 @@ func eventLine(step gc.Step) string {
 	}
 	name := kubectlName(id)
 	switch {
-	case answer.Missing(step.Err):
+	case answer.Indeterminate(step.Err):
 		return fmt.Sprintf("%s: %s not answered%s: %s", name, step.Action, where, unanswered(step.Err))
 	case step.Err != nil:
 		return fmt.Sprintf("%s: %s refused%s: %v", name, step.Action, where, step.Err)

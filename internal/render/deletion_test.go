@@ -61,7 +61,7 @@ func TestPreviewText(t *testing.T) {
 		outcome("Toy", fmt.Sprint("t", i), gc.Remaining, fmt.Sprint("reason ", i))
 	}
 	preview := Preview{What: "delete x (background)", Report: &gc.Report{Outcomes: outcomes}, Instead: "kubectl gc delete x --order=safe"}
-	preview.Sight = &foresight.Sight{Unread: []string{"a: forbidden", "b: forbidden", "whether it works"}}
+	preview.Forecast = &foresight.Forecast{Unread: []string{"a: forbidden", "b: forbidden", "whether it works"}}
 	var out, all strings.Builder
 	for w, steps := range map[*strings.Builder]bool{&out: false, &all: true} {
 		if err := preview.Text(w, Style{}, steps); err != nil {

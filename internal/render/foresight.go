@@ -40,7 +40,7 @@ type Wave struct {
 
 // Foresee adds what is foreseen of a plan, which may be nil, to its document. Waves are
 // those in which it would be carried out.
-func (p *DeletionPlan) Foresee(s *foresight.Sight, safe bool) {
+func (p *DeletionPlan) Foresee(s *foresight.Forecast, safe bool) {
 	if s == nil {
 		return
 	}

@@ -35,7 +35,7 @@ var resultMarks = []resultMark{
 
 // OutcomePicture draws the objects of a preview with what becomes of them, and the
 // references between them. Those with which data is destroyed, by what is foreseen, are marked. s may be nil.
-func OutcomePicture(g *graph.Graph, all []gc.Outcome, s *foresight.Sight) *draw.Picture {
+func OutcomePicture(g *graph.Graph, all []gc.Outcome, s *foresight.Forecast) *draw.Picture {
 	outcomes, sel := map[graph.Node]*gc.Outcome{}, graph.Selection{}
 	for i := range all {
 		if n, ok := g.Node(all[i].Object.UID); ok {

@@ -62,7 +62,7 @@ func TestOutcomePicture(t *testing.T) {
 	p := render.OutcomePicture(graph.New(s), []gc.Outcome{
 		{Object: dependent, Result: gc.Remaining, Reason: say.Plain("finalizer x"), WaitingFor: []graph.Identity{owner.Identity()}},
 		{Object: owner, Result: gc.Deleted}, {Object: stranger, Result: gc.Deleted}, // the graph does not know it
-	}, &foresight.Sight{Lost: []foresight.Loss{{Object: owner.Identity(), Volume: "disk", Size: "5Gi"}}})
+	}, &foresight.Forecast{Lost: []foresight.Loss{{Object: owner.Identity(), Volume: "disk", Size: "5Gi"}}})
 	want := []string{
 		`Deployment/web [deleted data-loss] "would be deleted" under -`,
 		`Pod/p [remaining terminating] "would get stuck" under web`,

@@ -255,7 +255,7 @@ func NewEvent(now metav1.Time, step gc.Step) Event {
 	switch {
 	case step.Err == nil:
 		e.Result = "Accepted"
-	case answer.Missing(step.Err):
+	case answer.Indeterminate(step.Err):
 		e.Result, e.Message = "Unanswered", unanswered(step.Err)
 	default:
 		e.Result, e.Message = "Refused", step.Err.Error()
@@ -269,7 +269,7 @@ func NewServerAnswer(err error) *ServerAnswer {
 	if err == nil {
 		return &ServerAnswer{Accepted: true}
 	}
-	return &ServerAnswer{Unanswered: answer.Missing(err), Message: err.Error()}
+	return &ServerAnswer{Unanswered: answer.Indeterminate(err), Message: err.Error()}
 }
 
 // NewNotAsked describes a step that was not sent as a dry run, for the reason.

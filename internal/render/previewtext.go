@@ -21,9 +21,9 @@ type Preview struct {
 	// Where it would be done, nil for a file.
 	Where  *answer.Where
 	Report *gc.Report
-	// Sight is what is foreseen, nil when there is nothing to foresee.
-	Sight *foresight.Sight
-	// Safe: the waves of Sight are those in which it would be done.
+	// Forecast is what is foreseen, nil when there is nothing to foresee.
+	Forecast *foresight.Forecast
+	// Safe: the waves of Forecast are those in which it would be done.
 	Safe bool
 	// Instead is a command with which nothing gets stuck that would not have to, empty for none.
 	Instead string
@@ -43,10 +43,10 @@ func (p *Preview) Text(w io.Writer, style Style, steps bool) error {
 			return o.Object.Identity(), whyHeld(o)
 		}))
 	}
-	t.foreseen(p.Sight, nil)
+	t.foreseen(p.Forecast, nil)
 	p.sets(t)
-	if p.Safe && p.Sight != nil {
-		for i, wave := range p.Sight.Waves {
+	if p.Safe && p.Forecast != nil {
+		for i, wave := range p.Forecast.Waves {
 			t.row("", fmt.Sprintf("wave %d", i+1), noColor, NamesOf(wave.Objects)+": "+wave.Why)
 		}
 	}
@@ -87,7 +87,7 @@ func (p *Preview) sets(t *rows) {
 		return o.Object.Identity(), o.Reason.String() + "; loses its other owner references"
 	}))
 	reasons("keeps", gc.Untouched)
-	t.stays(p.Sight, func(*foresight.Loss) bool { return true })
+	t.stays(p.Forecast, func(*foresight.Loss) bool { return true })
 }
 
 // writes are the steps in order or their number, what the server said to the deletions that follow, and the digest that
@@ -116,8 +116,8 @@ func (p *Preview) writes(t *rows, steps bool) error {
 func (p *Preview) Lines() []string {
 	var text strings.Builder // which cannot fail
 	t := &rows{out: bufio.NewWriter(&text), all: true}
-	t.foreseen(p.Sight, nil)
-	t.stays(p.Sight, func(*foresight.Loss) bool { return true })
+	t.foreseen(p.Forecast, nil)
+	t.stays(p.Forecast, func(*foresight.Loss) bool { return true })
 	_ = t.out.Flush()
 	return strings.FieldsFunc(text.String(), func(r rune) bool { return r == '\n' })
 }

@@ -164,7 +164,7 @@ func of(all []gc.Outcome, is func(*gc.Outcome) bool) []gc.Outcome {
 }
 
 // foreseen is what breaks, hangs later, is lost or comes back, and what could not be read for that. s may be nil.
-func (r *rows) foreseen(s *foresight.Sight, unread []string) {
+func (r *rows) foreseen(s *foresight.Forecast, unread []string) {
 	if s == nil {
 		return
 	}
@@ -228,7 +228,7 @@ func Destroyed(lost []foresight.Loss) (count int, text string) {
 }
 
 // stays is what is kept with its data, or for another reason, although its object is deleted. s may be nil.
-func (r *rows) stays(s *foresight.Sight, is func(*foresight.Loss) bool) {
+func (r *rows) stays(s *foresight.Forecast, is func(*foresight.Loss) bool) {
 	if s == nil {
 		return
 	}

@@ -192,7 +192,7 @@ func (u *Uninstall) Document() *UninstallPlan {
 		l := &u.Left[i]
 		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Detail, l.Says(), len(l.Instances), seenVersion(l.Version)})
 	}
-	d.foresee(u.Sight)
+	d.foresee(u.Forecast)
 	d.Digest = d.digest()
 	return d
 }
@@ -205,7 +205,7 @@ func (d *UninstallPlan) digest() string {
 }
 
 // foresee adds what is foreseen.
-func (d *UninstallPlan) foresee(s *foresight.Sight) {
+func (d *UninstallPlan) foresee(s *foresight.Forecast) {
 	var p DeletionPlan
 	p.Foresee(s, false)
 	d.Lost, d.Returns = p.Lost, p.Returns

@@ -26,7 +26,7 @@ func UninstallText(w io.Writer, style Style, where *answer.Where, u *Uninstall, 
 		t.row(cross, "NO DELETES", red, openSays(u.Halt))
 	}
 	t.outcomes()
-	t.foreseen(u.Sight, u.Unread)
+	t.foreseen(u.Forecast, u.Unread)
 	for i := range u.Open {
 		switch o := &u.Open[i]; {
 		case o.Fails():
@@ -83,7 +83,7 @@ func (t *uninstallText) sets() {
 	t.each("", "leaves", noColor, alikeOf(t.Left, func(l *uninstall.Left) (graph.Identity, string) {
 		return l.Object, WithInstances(l.Says(), l.Instances)
 	}))
-	t.stays(t.Sight, func(l *foresight.Loss) bool { return l.Claims() == nil }) // which are left behind
+	t.stays(t.Forecast, func(l *foresight.Loss) bool { return l.Claims() == nil }) // which are left behind
 	if len(t.Absent) > 0 {
 		t.each("", "gone already", noColor, alikeOf(t.Absent, func(i *uninstall.Item) (graph.Identity, string) { return i.Identity(), "" }))
 	}

@@ -147,19 +147,19 @@ func (c *creation) lacking() graph.Identity {
 
 // denied returns who refuses, or might, an operation on an object of a type: a webhook that nothing answers, a policy, or a quota.
 func (c *creation) denied(of *graph.Resource, labels map[string]string, operation string, what say.Text) (why say.Text, certain bool) {
-	asker := admission.New(context.Background(), nil, c.then, nil) // it sends nothing
+	reviewer := admission.New(context.Background(), nil, c.then, nil) // it sends nothing
 	alone := &graph.Snapshot{Mapper: c.Graph.Snapshot().Mapper}
 	alone.Add(graph.Object{Resource: of, Namespace: c.hook.live.Namespace, Name: c.hook.live.Name, Labels: labels})
 	n := graph.New(alone).At(0)
-	for h, sure := range asker.Refusing(n, operation, "") {
-		if at := h.ClientConfig.Service; !certain && asker.ServingOf(h).Dead {
+	for h, sure := range reviewer.Refusing(n, operation, "") {
+		if at := h.ClientConfig.Service; !certain && reviewer.ServingOf(h).Dead {
 			service := evidence.Identity(evidence.Services, at.Namespace, at.Name)
 			if why = say.Of(hookMayRefuse, h.Config, what, service); sure {
 				why, certain = say.Of(hookRefused, h.Config, what, service), true
 			}
 		}
 	}
-	switch policy, sure := asker.Deniers(operation, "", c.then.IsGone)(n); {
+	switch policy, sure := reviewer.Deniers(operation, "", c.then.IsGone)(n); {
 	case sure && !certain:
 		return say.Of(hookDenied, policy, what), true
 	case policy != "" && why.IsZero():

@@ -16,7 +16,7 @@ import (
 // First returns what had better be deleted before the tool begins, of what is foreseen of its deletes: the custom resources that get stuck,
 // or may, in its order, and would not while all of it is there. There is none ahead of a hook: it may keep these objects, free them, or
 // refuse the uninstallation.
-func (p *Plan) First(s *foresight.Sight) []graph.Identity {
+func (p *Plan) First(s *foresight.Forecast) []graph.Identity {
 	if s == nil || p.Hook() != nil {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (p *Plan) First(s *foresight.Sight) []graph.Identity {
 }
 
 // WhyNotFirst says why nothing had better be deleted before the tool begins, although something gets stuck.
-func (p *Plan) WhyNotFirst(s *foresight.Sight) say.Text {
+func (p *Plan) WhyNotFirst(s *foresight.Forecast) say.Text {
 	switch hook := p.Hook(); {
 	case s == nil || hook != nil && hook.Cause == HookUnsure:
 		return say.Of(noEarlier)
@@ -102,7 +102,7 @@ func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
 }
 
 // certain is what goes with what the tool certainly deletes, when it gets that far.
-func (p *Plan) certain(s *foresight.Sight) graph.Set {
+func (p *Plan) certain(s *foresight.Forecast) graph.Set {
 	var uids []types.UID
 	for i, b := range p.Barriers {
 		for _, id := range b.Objects {

@@ -312,7 +312,7 @@ func (f *following) grants(namespace, name string) []preview.Need {
 
 // Settle takes out of the plan what the controllers of tools' objects would have deleted that certainly do not get that far, by what is
 // foreseen, and reports whether there was any: then it is to be played again.
-func (p *Plan) Settle(outcomes []gc.Outcome, s *foresight.Sight) bool {
+func (p *Plan) Settle(outcomes []gc.Outcome, s *foresight.Forecast) bool {
 	if s == nil {
 		return false
 	}
@@ -334,7 +334,7 @@ func (p *Plan) Settle(outcomes []gc.Outcome, s *foresight.Sight) bool {
 
 // doubtNested has outcomes be Unknown of what is deleted only if a delegate is, or if what its controller needs is there by then; and what
 // awaits something be as that is.
-func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
+func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Forecast) {
 	by := map[types.UID]*gc.Outcome{}
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -362,7 +362,7 @@ func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
 
 // unsure is the tool's object by whose deletion a barrier is, if that might get stuck: a delegate, or the plan's own where it is not known
 // whether any controller acts on it.
-func (p *Plan) unsure(barrier int, s *foresight.Sight) graph.Identity {
+func (p *Plan) unsure(barrier int, s *foresight.Forecast) graph.Identity {
 	switch by := p.Barriers[barrier].By; {
 	case s == nil:
 	case by.UID != "" && s.Outlook(by.UID) != foresight.Expected:
@@ -376,7 +376,7 @@ func (p *Plan) unsure(barrier int, s *foresight.Sight) graph.Identity {
 // tried has a tool's object stay as long as its controller may not delete something: that tries again for ever
 // (kustomization_controller.go, finalize; helm-controller/internal/reconcile/uninstall.go; argo-cd/v3/controller/appcontroller.go,
 // finalizeApplicationDeletion).
-func (p *Plan) tried(by map[types.UID]*gc.Outcome, s *foresight.Sight) {
+func (p *Plan) tried(by map[types.UID]*gc.Outcome, s *foresight.Forecast) {
 	for i := range p.Barriers {
 		tool := by[cmp.Or(p.Barriers[i].By.UID, p.Own.UID)]
 		for _, id := range p.Barriers[i].Objects {

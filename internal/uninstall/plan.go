@@ -258,7 +258,7 @@ func (p *Plan) Job() preview.Job {
 
 // Doubt has what the tool may or may not delete, by what is open and by what is foreseen, be Unknown among the outcomes that say that it is
 // deleted.
-func (p *Plan) Doubt(outcomes []gc.Outcome, s *foresight.Sight) {
+func (p *Plan) Doubt(outcomes []gc.Outcome, s *foresight.Forecast) {
 	for i := range outcomes {
 		o := &outcomes[i]
 		if open := p.openOf(o.Object.Identity()); open != nil && o.Result == gc.Deleted {

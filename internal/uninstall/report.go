@@ -21,9 +21,9 @@ import (
 // Report is what a tool does, and what becomes of that.
 type Report struct {
 	*Plan
-	// Preview is of the tool's deletes, in its order, and Sight what is foreseen of them, nil when there is nothing to foresee.
-	Preview *preview.Plan
-	Sight   *foresight.Sight
+	// Preview is of the tool's deletes, in its order, and Forecast what is foreseen of them, nil when there is nothing to foresee.
+	Preview  *preview.Plan
+	Forecast *foresight.Forecast
 	// Left is what stays behind.
 	Left []Left
 	// Unread is what could not be read for that.
@@ -35,7 +35,7 @@ type Report struct {
 }
 
 // Player makes the plan of a deletion, and says what is foreseen of it.
-type Player func(preview.Job) (*preview.Plan, *foresight.Sight, error)
+type Player func(preview.Job) (*preview.Plan, *foresight.Forecast, error)
 
 // Foretell says what becomes of what a tool does, of which the plan is that of its own rules. The error is that of the player.
 func (w *World) Foretell(p *Plan, play Player) (*Report, error) {
@@ -43,29 +43,29 @@ func (w *World) Foretell(p *Plan, play Player) (*Report, error) {
 	r := &Report{Plan: p, Preview: preview.Nothing(w.Graph), Cluster: w.ClusterUID()}
 	for again := len(p.Targets()) > 0; again; {
 		var err error
-		if r.Preview, r.Sight, err = play(p.Job()); err != nil {
+		if r.Preview, r.Forecast, err = play(p.Job()); err != nil {
 			return nil, err
 		}
-		if again = r.Sight.Unserved(p.Own.UID) && !p.Stopped(); again {
+		if again = r.Forecast.Unserved(p.Own.UID) && !p.Stopped(); again {
 			p.Stop()
 		} else {
-			again = p.Settle(r.Preview.Report.Outcomes, r.Sight)
+			again = p.Settle(r.Preview.Report.Outcomes, r.Forecast)
 		}
 	}
-	if r.Sight != nil {
+	if r.Forecast != nil {
 		r.foreseen(w)
 	}
 	r.Fails = r.Fails || r.Sticks()
 	r.Unread = w.Evidence.Unread()
-	if r.Sight != nil {
-		r.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Unread, r.Sight.Unread))))
+	if r.Forecast != nil {
+		r.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Unread, r.Forecast.Unread))))
 	}
 	return r, nil
 }
 
 // foreseen completes a report with what follows from what is foreseen.
 func (r *Report) foreseen(w *World) {
-	p, s := r.Plan, r.Sight
+	p, s := r.Plan, r.Forecast
 	p.Doubt(r.Preview.Report.Outcomes, s)
 	if p.Tool == "helm" && slices.ContainsFunc(p.Targets(), func(id graph.Identity) bool { return slices.Contains(s.Refused(), id.UID) }) {
 		p.Open = append(p.Open, Open{Cause: Refused})
@@ -208,5 +208,5 @@ func (p *Plan) Asked(o *gc.Outcome) bool {
 
 // Strands reports whether objects stay whose deletion will get stuck later.
 func (r *Report) Strands() bool {
-	return r.Sight != nil && slices.ContainsFunc(r.Sight.Breaks, func(b foresight.Break) bool { return b.Strands() != nil })
+	return r.Forecast != nil && slices.ContainsFunc(r.Forecast.Breaks, func(b foresight.Break) bool { return b.Strands() != nil })
 }

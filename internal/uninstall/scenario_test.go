@@ -85,7 +85,7 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 		}
 	}
 	p := planned(t, w, words, parts[1:])
-	report, err := w.Foretell(p, func(job preview.Job) (*preview.Plan, *foresight.Sight, error) {
+	report, err := w.Foretell(p, func(job preview.Job) (*preview.Plan, *foresight.Forecast, error) {
 		return foreseen(t, cluster, source, job)
 	})
 	if err != nil {
@@ -94,26 +94,26 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 	if two := contradictions(report); len(two) > 0 {
 		t.Errorf("in two rows:\n%s", strings.Join(two, "\n"))
 	}
-	sight := report.Sight
+	forecast := report.Forecast
 	lines := saidOf(p)
-	if sight != nil {
+	if forecast != nil {
 		for _, o := range report.Preview.Report.Outcomes {
 			lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", o.Object.Identity(), o.Result, o.Reason), ": "))
 		}
-		for _, id := range p.First(sight) {
+		for _, id := range p.First(forecast) {
 			lines = append(lines, "first: "+id.String())
 		}
-		if len(p.First(sight)) == 0 && len(sight.Saved(func(id graph.Identity) (graph.Identity, bool) { return id, true })) > 0 {
-			lines = append(lines, "not first: "+p.WhyNotFirst(sight).String())
+		if len(p.First(forecast)) == 0 && len(forecast.Saved(func(id graph.Identity) (graph.Identity, bool) { return id, true })) > 0 {
+			lines = append(lines, "not first: "+p.WhyNotFirst(forecast).String())
 		}
-		for _, b := range sight.Breaks {
+		for _, b := range forecast.Breaks {
 			word := "breaks"
 			if b.Strands() != nil {
 				word = "hangs later"
 			}
 			lines = append(lines, fmt.Sprintf("%s: %s: %s", word, b.Object, b.Says()))
 		}
-		for _, uid := range slices.Sorted(slices.Values(sight.Refused())) {
+		for _, uid := range slices.Sorted(slices.Values(forecast.Refused())) {
 			lines = append(lines, "refused: "+string(uid))
 		}
 		for _, l := range report.Left {
@@ -163,14 +163,14 @@ func contradictions(r *uninstall.Report) (two []string) {
 			say(o.Item.Identity(), "fails")
 		}
 	}
-	if r.Sight != nil {
-		for _, b := range r.Sight.Breaks {
+	if r.Forecast != nil {
+		for _, b := range r.Forecast.Breaks {
 			if b.Strands() == nil {
 				say(b.Object, "breaks")
 			}
 		}
 		for _, o := range r.Preview.Report.Outcomes {
-			if slices.Contains(r.Sight.Refused(), o.Object.UID) {
+			if slices.Contains(r.Forecast.Refused(), o.Object.UID) {
 				say(o.Object.Identity(), "refused")
 			}
 		}
@@ -266,20 +266,20 @@ func saidOf(p *uninstall.Plan) []string {
 	return lines
 }
 
-func foreseen(t *testing.T, cluster *explaintest.World, source evidence.Source, job preview.Job) (*preview.Plan, *foresight.Sight, error) {
+func foreseen(t *testing.T, cluster *explaintest.World, source evidence.Source, job preview.Job) (*preview.Plan, *foresight.Forecast, error) {
 	t.Helper()
 	world := preview.World{Graph: source.Graph, Now: explaintest.Now, ControllerManager: true, Server: cluster.Server}
 	first, err := preview.Make(t.Context(), &job, world)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sight := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: cluster.Server})
+	forecast := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: cluster.Server})
 	job.Waves = job.InWaves()
-	world.Serves = sight.Serves
+	world.Serves = forecast.Serves
 	made, err := preview.Again(t.Context(), first, &job, world)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sight.Tell(made)
-	return made, sight, nil
+	forecast.Annotate(made)
+	return made, forecast, nil
 }

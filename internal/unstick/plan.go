@@ -33,7 +33,7 @@ type Look struct {
 	// Pending are the writes that a garbage collector that sees what was read would make.
 	Pending []gc.Step
 	// Stakes are the volumes of which the data would be destroyed when what is being deleted goes.
-	Stakes []Stake
+	Stakes []DataAtRisk
 	// Unlisted are those of the Parts that could not be listed.
 	Unlisted []graph.Part
 	// Kubectl is kubectl on the cluster, for commands; empty for kubectl alone.
@@ -57,9 +57,9 @@ type Look struct {
 	guards map[*ensuing.Guard][]graph.Node
 }
 
-// Stake is a volume with a reclaim policy that destroys its data: of a claim that is being deleted, is in a namespace that is, or is
+// DataAtRisk is a volume with a reclaim policy that destroys its data: of a claim that is being deleted, is in a namespace that is, or is
 // deleted after its owners; or one that waits for its driver. Without a name the volumes could not be read.
-type Stake struct {
+type DataAtRisk struct {
 	Volume graph.Identity
 	Size   string
 	policy string

@@ -129,8 +129,8 @@ func (a jobAsker) Show(p *change.Plan) error {
 	for i := range p.Report.Steps {
 		a.shown[p.Report.Steps[i].Object.UID] = true
 	}
-	if p.Sight != nil {
-		for _, loss := range p.Sight.Lost {
+	if p.Forecast != nil {
+		for _, loss := range p.Forecast.Lost {
 			if loss.Volume != "" {
 				a.named[refTo("volume", loss.Volume).UID] = true
 			}

@@ -268,15 +268,15 @@ func (l *Look) stores(c *explain.Cause) bool {
 
 // reclaims returns what reports whether a way out of a cause has a volume that waits for that reclaimed: it passes what refuses changes of
 // the volume, or starts the driver. Where it is not known which driver that is, each may be it.
-func (l *Look) reclaims(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
+func (l *Look) reclaims(c *explain.Cause, way []*explain.Remedy) func(*DataAtRisk) bool {
 	if c.Waits != nil {
-		return func(s *Stake) bool {
+		return func(s *DataAtRisk) bool {
 			n, known := l.Graph.Node(s.Volume.UID)
 			return opens(way, s.Volume) && (!known || c.Waits(n))
 		}
 	}
 	if !l.stores(c) {
-		return func(*Stake) bool { return false }
+		return func(*DataAtRisk) bool { return false }
 	}
 	drivers, frees := sets.New(c.Driver), graph.NewSet(l.frees(c, nil)...)
 	for i := range l.Stakes {
@@ -286,7 +286,7 @@ func (l *Look) reclaims(c *explain.Cause, way []*explain.Remedy) func(*Stake) bo
 		}
 	}
 	drivers.Delete("")
-	return func(s *Stake) bool {
+	return func(s *DataAtRisk) bool {
 		return s.Volume.Name == "" || len(drivers) == 0 || drivers.Has(s.driver)
 	}
 }

@@ -41,7 +41,7 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	}
 	volumes, err := reader.List(evidence.Volumes, "")
 	if err != nil {
-		l.Stakes = append(slices.Collect(maps.Values(data)), Stake{waits: true})
+		l.Stakes = append(slices.Collect(maps.Values(data)), DataAtRisk{waits: true})
 		return
 	}
 	for i := range volumes {
@@ -61,12 +61,12 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 			l.Stakes = append(l.Stakes, s)
 		}
 	}
-	graph.SortByIdentity(l.Stakes, func(s *Stake) graph.Identity { return s.Volume })
+	graph.SortByIdentity(l.Stakes, func(s *DataAtRisk) graph.Identity { return s.Volume })
 }
 
 // findCopies adds the contents of the snapshots of volumes that go, as claims do, and where a driver may be started those that wait for
 // one: they are being deleted, or their snapshot is gone. Their policy may have the driver delete the snapshot behind them.
-func (l *Look) findCopies(reader *evidence.Reader, data map[types.UID]Stake, starts bool) {
+func (l *Look) findCopies(reader *evidence.Reader, data map[types.UID]DataAtRisk, starts bool) {
 	for _, kind := range evidence.Copies {
 		going := false
 		for uid := range data {
@@ -79,7 +79,7 @@ func (l *Look) findCopies(reader *evidence.Reader, data map[types.UID]Stake, sta
 		resource := kind.Contents.WithVersion(l.Graph.Snapshot().Types[served].Version)
 		contents, err := reader.List(resource, "")
 		if err != nil {
-			l.Stakes = append(l.Stakes, Stake{waits: true, copy: true})
+			l.Stakes = append(l.Stakes, DataAtRisk{waits: true, copy: true})
 		}
 		for i := range contents {
 			c := &contents[i]
@@ -101,7 +101,7 @@ func (l *Look) findCopies(reader *evidence.Reader, data map[types.UID]Stake, sta
 }
 
 // data are the claims and snapshots that go with something, by their UIDs, as stakes without a volume.
-func (l *Look) data() map[types.UID]Stake {
+func (l *Look) data() map[types.UID]DataAtRisk {
 	going := sets.New[types.UID]() // what is freed, or deleted
 	for i := range l.Pending {
 		if l.Pending[i].Action == gc.ActionDelete {
@@ -139,14 +139,14 @@ func (l *Look) data() map[types.UID]Stake {
 	with := graph.Fall{Set: graph.NewSet(slices.Concat(slices.AppendSeq(slices.Collect(maps.Values(l.ended)), maps.Values(l.unwanted))...)...)}
 	with.Spread()
 	l.with = with.Set
-	all, places, ending := map[types.UID]Stake{}, l.places(), l.ending()
+	all, places, ending := map[types.UID]DataAtRisk{}, l.places(), l.ending()
 	for n := range l.Graph.Nodes() {
 		if n.Virtual() || !evidence.KeepsData(n.Resource().GroupResource()) {
 			continue
 		}
 		is, known := ending(n.Namespace())
 		near := places.Has(n.Namespace())
-		s := Stake{Namespace: n.Namespace(), claim: n}
+		s := DataAtRisk{Namespace: n.Namespace(), claim: n}
 		s.ends, s.open = is || !known && near || ended.Has(n.UID()), unread.Set.Has(n) || !known && !near
 		if s.ends || s.open || after.Set.Has(n) || l.with.Has(n) {
 			all[n.UID()] = s
@@ -278,9 +278,9 @@ func (l *Look) keeps(keep []*explain.Remedy, c *explain.Cause, way []*explain.Re
 }
 
 // goes returns what reports whether a stake goes when a way out is taken.
-func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
+func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*DataAtRisk) bool {
 	if len(l.Stakes) == 0 {
-		return func(*Stake) bool { return false }
+		return func(*DataAtRisk) bool { return false }
 	}
 	reaches, reclaims, lets := l.reaches(way), l.reclaims(c, way), l.lets(c, way)
 	namespaces, after := l.touched(c, way), l.fallen(c, way, lets)
@@ -288,7 +288,7 @@ func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
 		namespaces.Insert(n.Identity().Place())
 	}
 	everywhere := reaches && c.Waits == nil // a program does more than one can tell
-	return func(s *Stake) bool {
+	return func(s *DataAtRisk) bool {
 		switch {
 		case s.waits && (reaches && reclaims(s) || l.among(s.Volume.UID, after)):
 			return true
@@ -316,7 +316,7 @@ func (l *Look) fallen(c *explain.Cause, way []*explain.Remedy, lets []graph.Node
 // leaves reports whether an object is being deleted itself.
 func (l *Look) leaves(uid types.UID) bool {
 	n, known := l.Graph.Node(uid)
-	return known && n.BeingDeleted() || slices.ContainsFunc(l.Stakes, func(s Stake) bool { return s.Volume.UID == uid && s.leaves })
+	return known && n.BeingDeleted() || slices.ContainsFunc(l.Stakes, func(s DataAtRisk) bool { return s.Volume.UID == uid && s.leaves })
 }
 
 // action is a change with its command.
@@ -345,7 +345,7 @@ func (l *Look) unsure(c *explain.Cause, way []*explain.Remedy) bool {
 		return true
 	}
 	places, going, reaches := l.placesOf(c), l.goes(c, way), l.reaches(way)
-	return slices.ContainsFunc(l.Stakes, func(s Stake) bool {
+	return slices.ContainsFunc(l.Stakes, func(s DataAtRisk) bool {
 		return s.Volume.Name == "" && going(&s) || s.open && !going(&s) && (reaches || places.HasAny("", s.Namespace))
 	})
 }

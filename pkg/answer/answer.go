@@ -72,11 +72,11 @@ func Unsent(err error) error { return UnsentError{err} }
 // Unwrap returns why.
 func (e UnsentError) Unwrap() error { return e.error }
 
-// Missing reports whether the error of a request is not the server's answer,
+// Indeterminate reports whether the error of a request is not the server's answer,
 // because the connection was lost or not made or the time was over, or is its
 // answer that its own time or that of etcd was over, or that of a proxy which got
 // none (502). A write may have been carried out then.
-func Missing(err error) bool {
+func Indeterminate(err error) bool {
 	if err == nil || errors.As(err, new(UnsentError)) {
 		return false
 	}
@@ -87,7 +87,7 @@ func Missing(err error) bool {
 
 // Open reports whether a write may have been carried out although it has failed: the answer is missing, the server asks to come again, or
 // has failed itself.
-func Open(err error) bool { return Missing(err) || Passing(err) || Failed(err) }
+func Open(err error) bool { return Indeterminate(err) || Retryable(err) || Failed(err) }
 
 // ofEtcd reports whether an error is one of etcd's own, such as a timeout or a
 // change of its leader, which the API server passes on as an internal error
@@ -103,9 +103,9 @@ func Failed(err error) bool {
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
-// Passing reports whether an error is likely to go away by itself, so that the same
+// Retryable reports whether an error is likely to go away by itself, so that the same
 // request may be sent again: the server is not there, starts, or has too much to do.
-func Passing(err error) bool {
+func Retryable(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusBadGateway ||
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err) ||

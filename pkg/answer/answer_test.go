@@ -59,13 +59,13 @@ func TestAnswers(t *testing.T) {
 		},
 		"WrongUID": {WrongUID, []error{wrongUID}, []error{invalid, forbidden, apierrors.NewConflict(pods, "p", nil), nil}},
 		"Missing": {
-			Missing,
+			Indeterminate,
 			[]error{refused, io.EOF, context.DeadlineExceeded, apierrors.NewTimeoutError("late", 1), apierrors.NewServerTimeout(pods, "delete", 1), gateway, etcd},
 			[]error{nil, forbidden, broken, apierrors.NewConflict(pods, "p", nil), apierrors.NewTooManyRequests("slow down", 1)},
 		},
 		"Failed": {Failed, []error{broken, etcd, gateway}, []error{nil, forbidden, invalid, io.EOF}},
 		"Passing": {
-			Passing,
+			Retryable,
 			[]error{
 				refused, reset, fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), io.EOF, apierrors.NewTooManyRequests("slow down", 1),
 				apierrors.NewServiceUnavailable("starting"), apierrors.NewServerTimeout(pods, "delete", 1), gateway,

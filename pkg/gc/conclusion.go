@@ -190,11 +190,11 @@ func (k *conclusion) failed(v view, f *fate) (why say.Text, failed bool) {
 	switch {
 	case f.err != nil && errors.As(f.err, new(answer.UnsentError)):
 		return say.Of(notSent, f.err), true
-	case answer.Missing(f.err) && !v.object.BeingDeleted():
+	case answer.Indeterminate(f.err) && !v.object.BeingDeleted():
 		return say.Of(noAnswer, f.err), true
-	case f.err != nil && !answer.Missing(f.err) && k.lost.has(v.number):
+	case f.err != nil && !answer.Indeterminate(f.err) && k.lost.has(v.number):
 		return say.Of(refusedLater, f.err), true
-	case f.err != nil && !answer.Missing(f.err):
+	case f.err != nil && !answer.Indeterminate(f.err):
 		return say.Of(refused, f.err), true
 	case f.guarded != nil:
 		return say.Plain(f.guarded), true

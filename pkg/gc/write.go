@@ -271,9 +271,10 @@ func (w *writer) carriedOut(n number, o *graph.Object) bool {
 	return ok && (v.gone || v.object.BeingDeleted() && !o.BeingDeleted())
 }
 
-// unanswered reports whether it is unknown what became of a write. To repeat it is
-// safe, because of its preconditions.
-func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) && answer.Missing(err) }
+// unanswered reports whether it is unknown what became of a write. Its preconditions make it safe to repeat.
+func unanswered(ctx context.Context, err error) bool {
+	return !unsent(ctx, err) && answer.Indeterminate(err)
+}
 
 // isLost reports whether it is unknown what became of a write to the object, and remembers that.
 func (w *writer) isLost(ctx context.Context, n number, err error) bool {
@@ -366,7 +367,7 @@ func (w *writer) take(ctx context.Context, o, now graph.Object, err, failure err
 		w.report.failed(w.state.of(o.UID), fmt.Errorf("the server answers with %s when it is asked for %s", now.Identity(), o.Identity()))
 		return graph.Object{}, false
 	case err != nil:
-		if answer.Missing(failure) && answer.Missing(err) {
+		if answer.Indeterminate(failure) && answer.Indeterminate(err) {
 			w.giveUp(err)
 		}
 		if failure != nil {
@@ -431,7 +432,7 @@ func (w *writer) patch(ctx context.Context, n number, o graph.Object, action Act
 		if _, ok := w.read(ctx, o, err); !ok {
 			return graph.Object{}, false, false
 		}
-	case p.RemoveFinalizer != "" && answer.Passing(err) && w.passes(ctx, n):
+	case p.RemoveFinalizer != "" && answer.Retryable(err) && w.passes(ctx, n):
 		return graph.Object{}, false, true
 	case apierrors.IsConflict(err):
 		now, ok := w.read(ctx, o, err)

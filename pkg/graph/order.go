@@ -9,64 +9,64 @@ import (
 	"strings"
 )
 
-// shelf holds the objects of a kind and group in one namespace.
-type shelf struct {
+// group holds the objects of a kind and group in one namespace.
+type group struct {
 	kind, group, namespace string
 }
 
-func (a shelf) compare(b shelf) int {
+func (a group) compare(b group) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.group, b.group), cmp.Compare(a.namespace, b.namespace))
 }
 
-// run is a number of objects that stand together in a block, and on one shelf.
+// run is a number of objects that stand together in a block, and in one group.
 type run struct {
 	first   handle
 	objects int32
-	shelf   int32 // its number
+	group   int32 // its number
 }
 
 // sorted returns the objects in the order of their identities. The API server
-// lists in nearly that order, so the objects are put on shelves, a run at a time, and only
-// shelves that are not in order are sorted.
+// lists in nearly that order, so the objects are put into groups, a run at a time, and only
+// groups that are not in order are sorted.
 func (s *Snapshot) sorted() []handle {
-	runs, shelves := s.runs()
-	count := make([]int, len(shelves))
+	runs, groups := s.runs()
+	count := make([]int, len(groups))
 	for _, r := range runs {
-		count[r.shelf] += int(r.objects)
+		count[r.group] += int(r.objects)
 	}
-	next, n := make([]int, len(shelves)), 0 // where the next object of a shelf goes
-	for _, sh := range slices.SortedFunc(maps.Keys(shelves), shelf.compare) {
-		i := shelves[sh]
+	next, n := make([]int, len(groups)), 0 // where the next object of a group goes
+	for _, sh := range slices.SortedFunc(maps.Keys(groups), group.compare) {
+		i := groups[sh]
 		next[i] = n
 		n += count[i]
 	}
 	begin := slices.Clone(next)
-	handles, mixed := make([]handle, n), make([]bool, len(shelves))
+	handles, mixed := make([]handle, n), make([]bool, len(groups))
 	for _, r := range runs {
-		from := next[r.shelf]
-		next[r.shelf] = from + int(r.objects)
+		from := next[r.group]
+		next[r.group] = from + int(r.objects)
 		for i := range int(r.objects) {
 			handles[from+i] = r.first + handle(i)
 		}
 		// A run is in order by itself, unless its block says otherwise.
-		part := handles[max(begin[r.shelf], from-1):min(next[r.shelf], from+1)]
+		part := handles[max(begin[r.group], from-1):min(next[r.group], from+1)]
 		if s.blocks[r.first.block()].unordered {
-			part = handles[max(begin[r.shelf], from-1):next[r.shelf]]
+			part = handles[max(begin[r.group], from-1):next[r.group]]
 		}
-		mixed[r.shelf] = mixed[r.shelf] || !slices.IsSortedFunc(part, s.compareOnShelf)
+		mixed[r.group] = mixed[r.group] || !slices.IsSortedFunc(part, s.compareInGroup)
 	}
 	for i := range mixed {
 		if mixed[i] {
-			slices.SortStableFunc(handles[begin[i]:next[i]], s.compareOnShelf)
+			slices.SortStableFunc(handles[begin[i]:next[i]], s.compareInGroup)
 		}
 	}
 	return handles
 }
 
 // runs returns the runs of all objects, in the order in which they were added, and the
-// numbers of their shelves.
-func (s *Snapshot) runs() (runs []run, shelves map[shelf]int32) {
-	shelves = map[shelf]int32{}
+// numbers of their groups.
+func (s *Snapshot) runs() (runs []run, groups map[group]int32) {
+	groups = map[group]int32{}
 	for number, b := range s.blocks {
 		for from, to := 0, 0; from < len(b.records); from = to {
 			to = b.runEnd(from)
@@ -74,16 +74,16 @@ func (s *Snapshot) runs() (runs []run, shelves map[shelf]int32) {
 				continue
 			}
 			resource := b.resource(from)
-			sh := shelf{resource.Kind, resource.Group, b.namespace(from)}
-			i, ok := shelves[sh]
+			sh := group{resource.Kind, resource.Group, b.namespace(from)}
+			i, ok := groups[sh]
 			if !ok {
-				i = int32(len(shelves))
-				shelves[sh] = i
+				i = int32(len(groups))
+				groups[sh] = i
 			}
 			runs = append(runs, run{handleOf(number, from), int32(to - from), i})
 		}
 	}
-	return runs, shelves
+	return runs, groups
 }
 
 // runEnd returns where those end that stand together with an object: of the same type and
@@ -99,9 +99,9 @@ func (b *block) runEnd(slot int) int {
 	return slot
 }
 
-// compareOnShelf is Identity.Compare for objects of one shelf: by name, UID and
+// compareInGroup is Identity.Compare for objects of one group: by name, UID and
 // version.
-func (s *Snapshot) compareOnShelf(x, y handle) int {
+func (s *Snapshot) compareInGroup(x, y handle) int {
 	a, i := s.blocks[x.block()], x.slot()
 	b, j := s.blocks[y.block()], y.slot()
 	if byName := strings.Compare(a.name(i), b.name(j)); byName != 0 {

@@ -40,7 +40,7 @@ type early struct {
 // TryRemoval is called for all: as many of a kind as must be asked before one answer is taken
 // for all of them, and of types that can only be the API server's own. Done takes back what
 // nobody has asked for.
-func (a *Asker) Expect(removals iter.Seq2[graph.Node, string]) (done func()) {
+func (a *Reviewer) Expect(removals iter.Seq2[graph.Node, string]) (done func()) {
 	if a.prober == nil {
 		return func() {}
 	}
@@ -64,7 +64,7 @@ func (a *Asker) Expect(removals iter.Seq2[graph.Node, string]) (done func()) {
 // ExpectDelete begins to ask about the deletion of objects as Expect does: of the first of
 // them, that is, as many as must be asked before a webhook that does not answer is not waited
 // for any more.
-func (a *Asker) ExpectDelete(nodes []graph.Node) (done func()) {
+func (a *Reviewer) ExpectDelete(nodes []graph.Node) (done func()) {
 	if a.prober == nil || len(a.probed.slow) > 0 {
 		return func() {}
 	}
@@ -81,7 +81,7 @@ func (a *Asker) ExpectDelete(nodes []graph.Node) (done func()) {
 
 // send begins to send the early probes of the keys. What it returns takes back those that
 // nobody has asked for.
-func (a *Asker) send(ctx context.Context, cancel func(), keys []write) (done func()) {
+func (a *Reviewer) send(ctx context.Context, cancel func(), keys []write) (done func()) {
 	var queue []*early
 	for _, key := range keys {
 		queue = append(queue, a.early[key])
@@ -101,7 +101,7 @@ func (a *Asker) send(ctx context.Context, cancel func(), keys []write) (done fun
 }
 
 // sendAhead sends probes, as long as not too many wait for somebody to ask for them.
-func (a *Asker) sendAhead(ctx context.Context, group *sync.WaitGroup, queue []*early) {
+func (a *Reviewer) sendAhead(ctx context.Context, group *sync.WaitGroup, queue []*early) {
 	for _, e := range queue {
 		select {
 		case <-ctx.Done():
@@ -132,7 +132,7 @@ func (e *early) claim() bool { return e.claimed.CompareAndSwap(false, true) }
 
 // take returns how a write is asked about, by waiting for the answer if it was sent ahead,
 // and by ask if not.
-func (a *Asker) take(key write, ask func() Reply) func() Reply {
+func (a *Reviewer) take(key write, ask func() Reply) func() Reply {
 	e := a.early[key]
 	if e == nil {
 		return ask

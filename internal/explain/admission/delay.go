@@ -18,7 +18,7 @@ const timeoutSlack = 2 * time.Second
 // Delaying returns the webhooks that may be what a slow answer about the object waited for:
 // those that are asked, may be passed over and had all their time; if there are none, all that
 // are asked. certain says that the one which is returned is the only one that is asked.
-func (a *Asker) Delaying(n graph.Node, r Reply) (suspects []*Webhook, certain bool) {
+func (a *Reviewer) Delaying(n graph.Node, r Reply) (suspects []*Webhook, certain bool) {
 	certain = true
 	for _, h := range a.Webhooks() {
 		if matches, sure := a.Matches(h, r.operation(), r.Subresource, n); matches {
@@ -49,7 +49,7 @@ func (h *Webhook) timeout() time.Duration { return time.Duration(h.TimeoutSecond
 func (h *Webhook) Seconds() int64 { return cmp.Or(h.TimeoutSeconds, 10) }
 
 // noteSlow keeps an answer that took long, if one webhook is to blame.
-func (a *Asker) noteSlow(r Reply, n graph.Node) {
+func (a *Reviewer) noteSlow(r Reply, n graph.Node) {
 	if !r.Slow() {
 		return
 	}
@@ -64,7 +64,7 @@ func (a *Asker) noteSlow(r Reply, n graph.Node) {
 
 // waitsToo returns an answer that took long because of a webhook that is certainly asked about
 // this write as well, when enough such answers have come.
-func (a *Asker) waitsToo(r Reply, n graph.Node) (delayed, bool) {
+func (a *Reviewer) waitsToo(r Reply, n graph.Node) (delayed, bool) {
 	seen := map[*Webhook]int{}
 	for _, late := range a.probed.slow {
 		if late.operation() != r.operation() || late.Subresource != r.Subresource {

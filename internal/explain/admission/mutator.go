@@ -33,7 +33,7 @@ type Mutator struct {
 
 // Mutators returns the webhooks and policies that may change the object when it
 // is updated.
-func (a *Asker) Mutators(n graph.Node) []Mutator {
+func (a *Reviewer) Mutators(n graph.Node) []Mutator {
 	var found []Mutator
 	all, _ := a.webhooks() // what cannot be read is noted
 	for _, h := range all {
@@ -80,7 +80,7 @@ type Mutation struct {
 // Mutation returns what makes an update of the object invalid that is not its own: the write changes
 // nothing but metadata, so a refused value that is another than the stored one, or a refused change,
 // is of somebody who changes what is written. It is nil when what is refused is stored.
-func (a *Asker) Mutation(n graph.Node, r Reply) *Mutation {
+func (a *Reviewer) Mutation(n graph.Node, r Reply) *Mutation {
 	full, err := a.evidence.Whole(n)
 	if err != nil {
 		return nil
@@ -116,7 +116,7 @@ func (a *Asker) Mutation(n graph.Node, r Reply) *Mutation {
 
 // Changers returns who may have made the change that a webhook rejects of a write that changes no such thing itself: the removal of a
 // finalizer. They are those with the backend of that webhook, which set defaults, or else all.
-func (a *Asker) Changers(n graph.Node, denier *Webhook, r Reply) []Mutator {
+func (a *Reviewer) Changers(n graph.Node, denier *Webhook, r Reply) []Mutator {
 	if !rejectsChange().MatchString(r.Reason()) {
 		return nil
 	}
@@ -202,20 +202,20 @@ func mutates(policy *unstructured.Unstructured, field string) bool {
 
 // policyMatches reports whether a mutating policy may apply to updates of the
 // object.
-func (a *Asker) policyMatches(policy *unstructured.Unstructured, n graph.Node) bool {
+func (a *Reviewer) policyMatches(policy *unstructured.Unstructured, n graph.Node) bool {
 	return a.constrained(policy, "matchConstraints", "UPDATE", "")(n)
 }
 
 // PolicyAsked returns what reports whether a policy may be asked by its binding about an
 // operation on an object, or on a subresource of it if that is not empty, as far as their rules and selectors tell.
-func (a *Asker) PolicyAsked(policy, binding *unstructured.Unstructured, operation, subresource string) func(graph.Node) bool {
+func (a *Reviewer) PolicyAsked(policy, binding *unstructured.Unstructured, operation, subresource string) func(graph.Node) bool {
 	byPolicy, byBinding := a.constrained(policy, "matchConstraints", operation, subresource), a.constrained(binding, "matchResources", operation, subresource)
 	return func(n graph.Node) bool { return byPolicy(n) && byBinding(n) }
 }
 
 // constrained returns what reports whether an operation on an object meets the match criteria
 // in a field of the spec. A binding without criteria or rules is met by all.
-func (a *Asker) constrained(o *unstructured.Unstructured, field, operation, subresource string) func(graph.Node) bool {
+func (a *Reviewer) constrained(o *unstructured.Unstructured, field, operation, subresource string) func(graph.Node) bool {
 	var m struct {
 		ResourceRules     []admissionRule       `json:"resourceRules"`
 		NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`

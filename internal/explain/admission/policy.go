@@ -26,7 +26,7 @@ type Bound struct {
 func (b *Bound) Policies() []types.UID { return []types.UID{b.policy.GetUID(), b.binding.GetUID()} }
 
 // Waits returns what reports whether an object's removal may wait for the policy by the binding.
-func (b *Bound) Waits(a *Asker) func(graph.Node) bool { return a.WaitsBound(b.policy, b.binding) }
+func (b *Bound) Waits(a *Reviewer) func(graph.Node) bool { return a.WaitsBound(b.policy, b.binding) }
 
 // The kinds of policies.
 const (
@@ -35,7 +35,7 @@ const (
 )
 
 // Bindings returns the bindings of the policies of a kind that could be read, with these.
-func (a *Asker) Bindings(kind string) []Bound {
+func (a *Reviewer) Bindings(kind string) []Bound {
 	of := func(plural string) (schema.GroupVersionResource, bool) {
 		return a.evidence.Served(schema.GroupResource{Group: admissionGroup, Resource: strings.ToLower(plural)})
 	}
@@ -72,7 +72,7 @@ type Param struct {
 }
 
 // Params returns what the bindings of policies of the kinds name that could be read.
-func (a *Asker) Params(kinds ...string) []Param {
+func (a *Reviewer) Params(kinds ...string) []Param {
 	var params []Param
 	for _, kind := range kinds {
 		for _, b := range a.Bindings(kind) {
@@ -84,7 +84,7 @@ func (a *Asker) Params(kinds ...string) []Param {
 	return params
 }
 
-func (a *Asker) paramOf(b Bound) (Param, bool) {
+func (a *Reviewer) paramOf(b Bound) (Param, bool) {
 	var view struct {
 		Spec struct {
 			ParamRef *struct {
@@ -117,7 +117,7 @@ func (a *Asker) paramOf(b Bound) (Param, bool) {
 
 // Deniers returns, by their names, the policies that may deny an operation on an object, or on a subresource of it, by one of their bindings, and whether one certainly does: mostly
 // what their expressions say of it is not known. Those that go, as skip says, are none. What could not be read is noted as unread.
-func (a *Asker) Deniers(operation, subresource string, skip func(types.UID) bool) func(graph.Node) (policy string, certain bool) {
+func (a *Reviewer) Deniers(operation, subresource string, skip func(types.UID) bool) func(graph.Node) (policy string, certain bool) {
 	var asked []func(graph.Node) bool
 	var bound []Bound
 	for _, b := range a.Bindings(Validating) {
@@ -161,7 +161,7 @@ func (b *Bound) deniesAll() bool {
 
 // Judges reports whether the API server asks the policy about updates of an object by the
 // binding. certain is false where conditions or selectors of the binding decide.
-func (p *Param) Judges(a *Asker, n graph.Node) (judges, certain bool) {
+func (p *Param) Judges(a *Reviewer, n graph.Node) (judges, certain bool) {
 	conditions, _, _ := unstructured.NestedSlice(p.policy.Object, "spec", "matchConditions")
 	_, limited, _ := unstructured.NestedMap(p.binding.Object, "spec", "matchResources")
 	return a.policyMatches(p.policy, n), len(conditions) == 0 && !limited
@@ -173,7 +173,7 @@ func (p *Param) Names(id graph.Identity) bool {
 }
 
 // In returns the parameters that there are for an object in a namespace that is judged.
-func (p *Param) In(a *Asker, namespace string) []graph.Node {
+func (p *Param) In(a *Reviewer, namespace string) []graph.Node {
 	namespace = p.within(namespace)
 	if p.Name != "" {
 		return a.evidence.Named(p.Resource.GroupResource(), namespace, p.Name)
@@ -188,7 +188,7 @@ func (p *Param) In(a *Asker, namespace string) []graph.Node {
 }
 
 // Listed reports whether those are all.
-func (p *Param) Listed(a *Asker, namespace string) bool {
+func (p *Param) Listed(a *Reviewer, namespace string) bool {
 	return a.evidence.Covers(p.Resource.GroupResource(), p.within(namespace), p.Name)
 }
 

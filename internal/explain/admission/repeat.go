@@ -23,7 +23,7 @@ type tally struct{ asked, passed int }
 
 // repeat asks again about a write for which the call of a webhook failed, unless nothing can answer that: one failure
 // of a webhook that may work proves nothing. That is done once for each webhook.
-func (a *Asker) repeat(r *Reply, n graph.Node, send func() Reply) {
+func (a *Reviewer) repeat(r *Reply, n graph.Node, send func() Reply) {
 	if r.Kind != answer.WebhookFailed {
 		return
 	}
@@ -58,7 +58,7 @@ func (a *Asker) repeat(r *Reply, n graph.Node, send func() Reply) {
 }
 
 // mayWork reports whether something may answer a webhook whose call failed: a service that has endpoints, or a URL.
-func (a *Asker) mayWork(n graph.Node, r Reply) bool {
+func (a *Reviewer) mayWork(n graph.Node, r Reply) bool {
 	named := a.WebhooksNamed(n, r, r.operation())
 	return len(named) == 0 || slices.ContainsFunc(named, func(h *Webhook) bool {
 		s := a.ServingOf(h)

@@ -38,7 +38,7 @@ func (r Reply) Misconfigured() bool {
 // object: in its status, in events since its deletion was asked for, and in the
 // conditions of its namespace and of its definition, whose controllers delete
 // it.
-func (a *Asker) SeenFailing(n graph.Node, words string) (evidence.Fact, bool) {
+func (a *Reviewer) SeenFailing(n graph.Node, words string) (evidence.Fact, bool) {
 	o := n.Object()
 	if full, err := a.evidence.Whole(n); err == nil {
 		if e, seen := mentioned(full, n.Identity(), words); seen {

@@ -35,7 +35,7 @@ type Serving struct {
 
 // Serving follows a service to its endpoints and the pods behind it, once. What it returns
 // is not to be changed.
-func (a *Asker) Serving(namespace, name string) *Serving {
+func (a *Reviewer) Serving(namespace, name string) *Serving {
 	at := types.NamespacedName{Namespace: namespace, Name: name}
 	if a.services[at] == nil {
 		a.services[at] = a.follow(namespace, name)
@@ -43,7 +43,7 @@ func (a *Asker) Serving(namespace, name string) *Serving {
 	return a.services[at]
 }
 
-func (a *Asker) follow(namespace, name string) *Serving {
+func (a *Reviewer) follow(namespace, name string) *Serving {
 	source := evidence.Identity(evidence.Services, namespace, name)
 	s := &Serving{Namespace: namespace, Name: name}
 	service, err := a.evidence.Get(evidence.Services, namespace, name)
@@ -78,7 +78,7 @@ func (a *Asker) follow(namespace, name string) *Serving {
 }
 
 // missingNamespace adds that the namespace of a service is gone, or going.
-func (a *Asker) missingNamespace(s *Serving) {
+func (a *Reviewer) missingNamespace(s *Serving) {
 	namespace, err := a.evidence.Get(evidence.Namespaces, "", s.Namespace)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -90,7 +90,7 @@ func (a *Asker) missingNamespace(s *Serving) {
 }
 
 // Behind returns the pods that answer at a service, as far as they can be read.
-func (a *Asker) Behind(namespace, name string) []types.UID {
+func (a *Reviewer) Behind(namespace, name string) []types.UID {
 	list, err := a.evidence.List(evidence.EndpointSlices, namespace)
 	if err != nil {
 		return nil // it is noted as unread
@@ -122,7 +122,7 @@ func endpointsOf(slices []unstructured.Unstructured, service string) iter.Seq[ma
 }
 
 // readyEndpoints counts those of a service whose pods do not count as gone.
-func (a *Asker) readyEndpoints(list []unstructured.Unstructured, service string) int {
+func (a *Reviewer) readyEndpoints(list []unstructured.Unstructured, service string) int {
 	ready := 0
 	for endpoint := range endpointsOf(list, service) {
 		if pod, _, _ := unstructured.NestedString(endpoint, "targetRef", "uid"); a.evidence.IsGone(types.UID(pod)) {
@@ -137,7 +137,7 @@ func (a *Asker) readyEndpoints(list []unstructured.Unstructured, service string)
 
 // silentPods adds the pods that a service without endpoints selects, and if
 // there are none the workload that should make them.
-func (a *Asker) silentPods(s *Serving, service *unstructured.Unstructured) {
+func (a *Reviewer) silentPods(s *Serving, service *unstructured.Unstructured) {
 	a.missingNamespace(s)
 	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
 	if len(selector) == 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // Waits returns what reports whether an object's removal may wait for the webhook.
-func (a *Asker) Waits(h *Webhook) func(graph.Node) bool {
+func (a *Reviewer) Waits(h *Webhook) func(graph.Node) bool {
 	return waits(func(operation, subresource string, n graph.Node) bool {
 		matches, _ := a.Matches(h, operation, subresource, n)
 		return matches
@@ -20,7 +20,7 @@ func (a *Asker) Waits(h *Webhook) func(graph.Node) bool {
 }
 
 // Covers returns what reports whether the webhook may be asked about changes or the deletion of an object.
-func (a *Asker) Covers(h *Webhook) func(graph.Node) bool {
+func (a *Reviewer) Covers(h *Webhook) func(graph.Node) bool {
 	return func(n graph.Node) bool {
 		deletes, _ := a.Matches(h, "DELETE", "", n)
 		updates, _ := a.Matches(h, "UPDATE", "", n)
@@ -29,7 +29,7 @@ func (a *Asker) Covers(h *Webhook) func(graph.Node) bool {
 }
 
 // WaitsBound returns what reports whether an object's removal may wait for a policy by its binding.
-func (a *Asker) WaitsBound(policy, binding *unstructured.Unstructured) func(graph.Node) bool {
+func (a *Reviewer) WaitsBound(policy, binding *unstructured.Unstructured) func(graph.Node) bool {
 	asked := map[[2]string]func(graph.Node) bool{}
 	for _, write := range [][2]string{{"DELETE"}, {"UPDATE"}, {"UPDATE", "status"}, {"UPDATE", "finalize"}} {
 		asked[write] = a.PolicyAsked(policy, binding, write[0], write[1])

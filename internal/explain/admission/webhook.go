@@ -99,7 +99,7 @@ type webhookList struct {
 
 // webhooks returns the entries of all webhook configurations that can be read, which it reads
 // once. The error is why some cannot.
-func (a *Asker) webhooks() ([]*Webhook, error) {
+func (a *Reviewer) webhooks() ([]*Webhook, error) {
 	if a.hooks == nil {
 		a.hooks = &webhookList{}
 		a.hooks.all, a.hooks.err = a.readWebhooks()
@@ -107,7 +107,7 @@ func (a *Asker) webhooks() ([]*Webhook, error) {
 	return a.hooks.all, a.hooks.err
 }
 
-func (a *Asker) readWebhooks() ([]*Webhook, error) {
+func (a *Reviewer) readWebhooks() ([]*Webhook, error) {
 	var all []*Webhook
 	var failure error
 	for _, kind := range []struct {
@@ -142,7 +142,7 @@ func (a *Asker) readWebhooks() ([]*Webhook, error) {
 
 // Configured reports whether all webhook configurations that are in the API could be
 // read.
-func (a *Asker) Configured() bool {
+func (a *Reviewer) Configured() bool {
 	_, err := a.webhooks()
 	return err == nil
 }
@@ -150,7 +150,7 @@ func (a *Asker) Configured() bool {
 // Matches reports whether the API server asks the webhook about an operation on
 // the object, or on a subresource of it if that is not empty. certain is false where
 // conditions in CEL decide, or the labels of a namespace that could not be read.
-func (a *Asker) Matches(h *Webhook, operation, subresource string, n graph.Node) (matches, certain bool) {
+func (a *Reviewer) Matches(h *Webhook, operation, subresource string, n graph.Node) (matches, certain bool) {
 	o := n.Object()
 	if o.Resource.Group == admissionGroup { // webhooks are not asked about admission itself
 		return false, true
@@ -180,7 +180,7 @@ func selectsAll(selector *metav1.LabelSelector) bool {
 // namespace, or the object itself when it is a namespace. Other cluster-scoped
 // objects always match (k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace).
 // It may match a namespace that could not be read.
-func (a *Asker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) (selects, known bool) {
+func (a *Reviewer) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) (selects, known bool) {
 	o := n.Object()
 	if o.Resource.GroupResource() == evidence.Namespaces.GroupResource() {
 		return Selects(selector, o.Labels), true
@@ -199,7 +199,7 @@ func (a *Asker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) (
 }
 
 // Webhooks returns the entries of all webhook configurations that could be read.
-func (a *Asker) Webhooks() []*Webhook {
+func (a *Reviewer) Webhooks() []*Webhook {
 	all, _ := a.webhooks() // what cannot be read is noted
 	return all
 }
@@ -236,20 +236,20 @@ func (h *Webhook) Limited() bool {
 // Refusing goes over the webhooks that are asked about an operation on the object, or on
 // a subresource of it, and refuse it when the service that is to answer does not. It says
 // whether it is certain that they are asked.
-func (a *Asker) Refusing(n graph.Node, operation, subresource string) iter.Seq2[*Webhook, bool] {
+func (a *Reviewer) Refusing(n graph.Node, operation, subresource string) iter.Seq2[*Webhook, bool] {
 	return a.closed(func(h *Webhook) (bool, bool) { return a.Matches(h, operation, subresource, n) })
 }
 
 // DeadWebhooks goes over the webhooks that would be asked about an operation on the
 // object, or on a subresource of it, and provably cannot be reached, with what should
 // serve them.
-func (a *Asker) DeadWebhooks(n graph.Node, operation, subresource string) iter.Seq2[*Webhook, *Serving] {
+func (a *Reviewer) DeadWebhooks(n graph.Node, operation, subresource string) iter.Seq2[*Webhook, *Serving] {
 	return a.dead(a.Refusing(n, operation, subresource))
 }
 
 // DeadForPods goes over the webhooks that must allow every pod that is made in the
 // namespace of an object, and provably cannot be reached.
-func (a *Asker) DeadForPods(n graph.Node) iter.Seq2[*Webhook, *Serving] {
+func (a *Reviewer) DeadForPods(n graph.Node) iter.Seq2[*Webhook, *Serving] {
 	pods := graph.Resource{GroupVersionResource: evidence.Pods, Kind: "Pod", Namespaced: true}
 	return a.dead(a.closed(func(h *Webhook) (bool, bool) {
 		covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers("CREATE", pods, "") })
@@ -260,7 +260,7 @@ func (a *Asker) DeadForPods(n graph.Node) iter.Seq2[*Webhook, *Serving] {
 
 // closed goes over the webhooks that are asked, certainly or maybe, and fail closed when a
 // service does not answer.
-func (a *Asker) closed(asked func(*Webhook) (asked, certain bool)) iter.Seq2[*Webhook, bool] {
+func (a *Reviewer) closed(asked func(*Webhook) (asked, certain bool)) iter.Seq2[*Webhook, bool] {
 	return func(yield func(*Webhook, bool) bool) {
 		all, _ := a.webhooks() // what cannot be read is noted
 		for _, h := range all {
@@ -275,7 +275,7 @@ func (a *Asker) closed(asked func(*Webhook) (asked, certain bool)) iter.Seq2[*We
 }
 
 // dead goes over those that certainly are asked and provably cannot be reached.
-func (a *Asker) dead(closed iter.Seq2[*Webhook, bool]) iter.Seq2[*Webhook, *Serving] {
+func (a *Reviewer) dead(closed iter.Seq2[*Webhook, bool]) iter.Seq2[*Webhook, *Serving] {
 	return func(yield func(*Webhook, *Serving) bool) {
 		for h, certain := range closed {
 			if !certain {
@@ -341,7 +341,7 @@ func (h *Webhook) Path() string { return fmt.Sprintf("webhooks[%d]", h.Index) }
 // WebhooksNamed returns the webhooks of the name that the API server told: those
 // that are asked about such a write, and of several that cannot be called those
 // that nothing serves.
-func (a *Asker) WebhooksNamed(n graph.Node, r Reply, operation string) []*Webhook {
+func (a *Reviewer) WebhooksNamed(n graph.Node, r Reply, operation string) []*Webhook {
 	all, _ := a.webhooks() // what cannot be read is noted
 	named := slices.DeleteFunc(slices.Clone(all), func(h *Webhook) bool {
 		return h.Name != r.Name || r.Kind == answer.WebhookFailed && h.FailurePolicy == "Ignore"
@@ -366,7 +366,7 @@ func (a *Asker) WebhooksNamed(n graph.Node, r Reply, operation string) []*Webhoo
 
 // ServingOf follows a webhook to what serves it: nil for one that is called by a
 // URL.
-func (a *Asker) ServingOf(h *Webhook) *Serving {
+func (a *Reviewer) ServingOf(h *Webhook) *Serving {
 	if service := h.ClientConfig.Service; service != nil {
 		return a.Serving(service.Namespace, service.Name)
 	}

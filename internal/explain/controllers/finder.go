@@ -59,10 +59,10 @@ const (
 	NotAllowed
 	// Unserved says that its controller, or what that needs beside it, does not run.
 	Unserved
-	// Displaced says that its controller goes, or went, down with a namespace.
-	Displaced
-	// Unclaimed says that nothing in the cluster serves it.
-	Unclaimed
+	// NamespaceGone says that its controller goes, or went, down with a namespace.
+	NamespaceGone
+	// NoController says that nothing in the cluster serves it.
+	NoController
 	// Manual says that a person set it, and nothing in the cluster serves it.
 	Manual
 )
@@ -203,7 +203,7 @@ func (f *Finder) weigh(n graph.Node, a *Answer) (Situation, say.Text) {
 	s := a.Search
 	if !f.justDeleted(n) {
 		if a.Gone = f.namedGone(n, s); a.Gone != nil {
-			return Unclaimed, say.Text{}
+			return NoController, say.Text{}
 		}
 	}
 	switch a.how {
@@ -265,7 +265,7 @@ func (f *Finder) weighDown(n graph.Node, a *Answer) (Situation, say.Text) {
 		return Unclear, say.Of(deadOrPossible, described(c.Workload, Dead), f.namesOf(a.might))
 	}
 	if f.evidence.Ending(c.namespace) {
-		return Displaced, say.Text{}
+		return NamespaceGone, say.Text{}
 	}
 	return Unserved, say.Text{}
 }
@@ -288,11 +288,11 @@ func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, say.Text
 	case f.justDeleted(n):
 		return Unclear, say.Of(justDeleted)
 	case f.inEnding(n, s):
-		return Displaced, say.Text{}
+		return NamespaceGone, say.Text{}
 	case s.byPerson():
 		return Manual, say.Text{}
 	}
-	return Unclaimed, say.Text{}
+	return NoController, say.Text{}
 }
 
 // justDeleted reports whether the deletion of an object was requested so lately that who removes its finalizers may not be known yet.

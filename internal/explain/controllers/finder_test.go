@@ -64,12 +64,12 @@ func TestFindWithoutWhatGoes(t *testing.T) {
 		{"as it is", nil, controllers.Served},
 		{"something else goes", []types.UID{"n"}, controllers.Served},
 		{"its workload goes, and its account could be used elsewhere", []types.UID{"operator", "operator-x"}, controllers.Unclear},
-		{"its workload goes with its account", []types.UID{"operator", "operator-x", "widget-operator"}, controllers.Unclaimed},
+		{"its workload goes with its account", []types.UID{"operator", "operator-x", "widget-operator"}, controllers.NoController},
 		{"its pod goes, and another comes", []types.UID{"operator-x"}, controllers.Unclear},
 		{"its account goes", []types.UID{"widget-operator"}, controllers.Unserved},
 		{"its rights go", []types.UID{"widgets"}, controllers.NotAllowed},
 		{"the binding of its rights goes, and nothing but its name is left", []types.UID{"bound"}, controllers.Unclear},
-		{"its namespace goes with all of it", []types.UID{"op", "operator", "operator-x", "widget-operator"}, controllers.Displaced},
+		{"its namespace goes with all of it", []types.UID{"op", "operator", "operator-x", "widget-operator"}, controllers.NamespaceGone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got, a := without(t, operator, c.gone...); got != c.want {

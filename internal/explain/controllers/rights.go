@@ -78,8 +78,8 @@ type grant struct {
 	namespace string
 	// role and binding name the objects that it comes from.
 	role, binding graph.Identity
-	// everyday: the role is one of those that clusters hand out to people, and to a ServiceAccount one of the default ones.
-	everyday bool
+	// aggregated: the role is one of those that clusters hand out to people, and to a ServiceAccount one of the default ones.
+	aggregated bool
 }
 
 // key is that of the subject in rights.of.
@@ -146,7 +146,7 @@ func (f *roster) rights() *rights {
 		clusterRoles: map[string]*rbacv1.ClusterRole{}, hollow: map[string][]hollow{},
 	}
 	f.allowed = r
-	rules, everyday := map[string][]rbacv1.PolicyRule{}, map[string]bool{}
+	rules, aggregated := map[string][]rbacv1.PolicyRule{}, map[string]bool{}
 	for _, resource := range []schema.GroupVersionResource{clusterRoles, roles} {
 		items := f.listFor(resource, &r.unread)
 		for i := range items {
@@ -156,7 +156,7 @@ func (f *roster) rights() *rights {
 					r.clusterRoles[role.Name] = role
 				}
 				key := role.Namespace + "/" + role.Name
-				rules[key], everyday[key] = role.Rules, isEveryday(role)
+				rules[key], aggregated[key] = role.Rules, isAggregated(role)
 			}
 		}
 	}
@@ -173,7 +173,7 @@ func (f *roster) rights() *rights {
 			}
 			key := in + "/" + b.RoleRef.Name
 			_, known := rules[key]
-			r.bind(&b, rules[key], role, everyday[key], !known && !f.evidence.Goes(of.GroupResource(), in, b.RoleRef.Name))
+			r.bind(&b, rules[key], role, aggregated[key], !known && !f.evidence.Goes(of.GroupResource(), in, b.RoleRef.Name))
 			r.bindings = append(r.bindings, b)
 		}
 	}
@@ -189,8 +189,8 @@ func (f *roster) listFor(resource schema.GroupVersionResource, unread *[]string)
 	return items
 }
 
-// isEveryday reports whether a role is one for people, as those that are aggregated to the default ones are.
-func isEveryday(role *rbacv1.ClusterRole) bool {
+// isAggregated reports whether a role is one for people, as those that are aggregated to the default ones are.
+func isAggregated(role *rbacv1.ClusterRole) bool {
 	for label := range role.Labels {
 		if strings.HasPrefix(label, rbacv1.GroupName+"/aggregate-to-") {
 			return true
@@ -203,7 +203,7 @@ func isEveryday(role *rbacv1.ClusterRole) bool {
 var defaultRoles = []string{"ClusterRole/cluster-admin", "ClusterRole/admin", "ClusterRole/edit", "ClusterRole/view"}
 
 // bind adds what a binding gives; gone: nothing of its role is known.
-func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role graph.Identity, everyday, gone bool) {
+func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role graph.Identity, aggregated, gone bool) {
 	name := evidence.Named("ClusterRoleBinding", "", b.Name)
 	if b.Namespace != "" {
 		name = evidence.Named("RoleBinding", b.Namespace, b.Name)
@@ -224,7 +224,7 @@ func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role gra
 		}
 		for _, rule := range rules {
 			g := &grant{policyRule: policyRule(rule), subject: subject(s), namespace: b.Namespace, role: role, binding: name}
-			g.everyday = everyday && s.Kind != rbacv1.ServiceAccountKind || slices.Contains(defaultRoles, role.String())
+			g.aggregated = aggregated && s.Kind != rbacv1.ServiceAccountKind || slices.Contains(defaultRoles, role.String())
 			r.grants = append(r.grants, g)
 			r.of[g.key()] = append(r.of[g.key()], g)
 		}
@@ -291,7 +291,7 @@ func (r *rights) changes(a Account, resource schema.GroupResource) []allowance {
 // objects.
 func (r *rights) states(a Account, resource schema.GroupResource) bool {
 	return slices.ContainsFunc(r.of["ServiceAccount "+a.User()], func(g *grant) bool {
-		return !g.everyday && g.names(resource) && g.allows(changing...)
+		return !g.aggregated && g.names(resource) && g.allows(changing...)
 	})
 }
 
@@ -433,13 +433,13 @@ func (p policyRule) allows(verbs ...string) bool {
 }
 
 // holders returns the grants that state the type and let their subject change
-// its objects, but for those of everyday roles. They are the best sign of who
+// its objects, but for those of aggregated roles. They are the best sign of who
 // works on a type.
 func (r *rights) holders(resource schema.GroupResource) []*grant {
 	found, known := r.holding[resource]
 	if !known {
 		for _, g := range r.grants {
-			if !g.everyday && g.names(resource) && g.allows(changing...) {
+			if !g.aggregated && g.names(resource) && g.allows(changing...) {
 				found = append(found, g)
 			}
 		}

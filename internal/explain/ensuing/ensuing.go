@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/admission"
@@ -61,11 +62,11 @@ type Effect struct {
 
 // Finder finds what ensues, and reads each thing once. It is for one goroutine.
 type Finder struct {
-	ctx     context.Context // of the run
-	cluster evidence.Cluster
-	reader  *evidence.Reader
-	asker   *admission.Asker
-	graph   *graph.Graph
+	ctx      context.Context // of the run
+	cluster  evidence.Cluster
+	reader   *evidence.Reader
+	reviewer *admission.Reviewer
+	graph    *graph.Graph
 
 	sets  map[types.UID]condemned
 	nodes map[string]*OnNode
@@ -82,16 +83,17 @@ type condemned struct {
 	err   error
 }
 
-// New returns a Finder that has read nothing. The reader's and the asker's graph is that of the source.
-func New(ctx context.Context, source evidence.Source, reader *evidence.Reader, asker *admission.Asker) *Finder {
+// New returns a Finder that has read nothing. The reader's and the reviewer's graph is that of the source.
+func New(ctx context.Context, source evidence.Source, reader *evidence.Reader, reviewer *admission.Reviewer) *Finder {
 	return &Finder{
-		ctx: ctx, cluster: source.Cluster, reader: reader, asker: asker, graph: source.Graph, sets: map[types.UID]condemned{}, nodes: map[string]*OnNode{},
+		ctx: ctx, cluster: source.Cluster, reader: reader, reviewer: reviewer, graph: source.Graph, sets: map[types.UID]condemned{}, nodes: map[string]*OnNode{},
 	}
 }
 
 // After returns what goes because of objects that go, of which some certainly do, and those of which it could not be read what that is.
 func (f *Finder) After(fresh []graph.Node, certain graph.Set) (all []Effect, unread []graph.Node) {
 	var nodes []graph.Node
+	tokens, tokensErr := f.tokens(fresh)
 	for _, n := range fresh {
 		var after []graph.Node
 		by := Set
@@ -112,7 +114,7 @@ func (f *Finder) After(fresh []graph.Node, certain graph.Set) (all []Effect, unr
 			err = cmp.Or(err, unknown)
 		case of == evidence.ServiceAccounts.GroupResource():
 			by = Token
-			after, err = f.tokens(n)
+			after, err = tokens[n.UID()], tokensErr
 		case of == attachments:
 			by = Attachment
 			after, err = f.attached(n)
@@ -194,18 +196,29 @@ func (f *Finder) attached(n graph.Node) ([]graph.Node, error) {
 	}), nil
 }
 
-// tokens are the Secrets with tokens of an account.
-func (f *Finder) tokens(account graph.Node) (all []graph.Node, err error) {
-	if len(f.reader.Within(evidence.Secrets.GroupResource(), account.Namespace())) == 0 {
-		return nil, nil
-	}
-	secrets, err := f.reader.List(evidence.Secrets, account.Namespace()) // their metadata
-	for i := range secrets {
-		if n, known := f.graph.Node(secrets[i].GetUID()); known && secrets[i].GetAnnotations()[corev1.ServiceAccountUIDKey] == string(account.UID()) {
-			all = append(all, n)
+// tokens are the Secrets with tokens of those nodes that are ServiceAccounts, by their UIDs.
+func (f *Finder) tokens(of []graph.Node) (map[types.UID][]graph.Node, error) {
+	in := sets.New[string]()
+	for _, n := range of {
+		if n.Resource().GroupResource() == evidence.ServiceAccounts.GroupResource() && len(f.reader.Within(evidence.Secrets.GroupResource(), n.Namespace())) > 0 {
+			in.Insert(n.Namespace())
 		}
 	}
-	return all, err
+	by := map[types.UID][]graph.Node{}
+	for _, namespace := range f.reader.Where(evidence.Secrets.GroupResource(), in) {
+		var found []unstructured.Unstructured // their metadata
+		begin, keep := func() { found = nil }, func(o *unstructured.Unstructured) { found = append(found, *o) }
+		if err := f.reader.EachNaming(evidence.Secrets, namespace, []string{corev1.ServiceAccountUIDKey}, begin, keep); err != nil {
+			return nil, err
+		}
+		for i := range found {
+			account := types.UID(found[i].GetAnnotations()[corev1.ServiceAccountUIDKey])
+			if n, known := f.graph.Node(found[i].GetUID()); known {
+				by[account] = append(by[account], n)
+			}
+		}
+	}
+	return by, nil
 }
 
 // DetachedFrom are the attachments of a node, which end when that is gone or out of service

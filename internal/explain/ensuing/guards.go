@@ -70,10 +70,10 @@ func (f *Finder) webhooks(all guards, going graph.Set) {
 	if len(configs)+len(answering) == 0 {
 		return
 	}
-	var then *admission.Asker
-	for _, h := range f.asker.Webhooks() {
+	var then *admission.Reviewer
+	for _, h := range f.reviewer.Webhooks() {
 		if config, goes := configs[h.Config.UID]; goes {
-			all.add(h.Config, f.asker.Waits(h), config)
+			all.add(h.Config, f.reviewer.Waits(h), config)
 			continue
 		}
 		service := h.ClientConfig.Service
@@ -83,25 +83,25 @@ func (f *Finder) webhooks(all guards, going graph.Set) {
 		if then == nil {
 			then = admission.New(f.ctx, nil, f.reader.Without(f.without(going)), nil)
 		}
-		if silenced, _ := Silenced(f.asker, then, service.Namespace, service.Name, identities(answering[service.Namespace])); silenced {
-			all.add(h.Config, f.asker.Waits(h), answering[service.Namespace]...)
+		if silenced, _ := Silenced(f.reviewer, then, service.Namespace, service.Name, identities(answering[service.Namespace])); silenced {
+			all.add(h.Config, f.reviewer.Waits(h), answering[service.Namespace]...)
 		}
 	}
 }
 
 // policies adds the bindings of policies of a kind that go, whose policies do, or whose parameters, where nothing is denied without these.
 func (f *Finder) policies(all guards, kind string, going graph.Set) {
-	for _, b := range f.asker.Bindings(kind) {
+	for _, b := range f.reviewer.Bindings(kind) {
 		for _, uid := range b.Policies() {
 			if n, known := f.graph.Node(uid); known && going.Has(n) {
-				all.add(b.Binding, b.Waits(f.asker), n)
+				all.add(b.Binding, b.Waits(f.reviewer), n)
 			}
 		}
 	}
-	for _, p := range f.asker.Params(kind) {
-		params := slices.DeleteFunc(p.In(f.asker, ""), func(n graph.Node) bool { return !going.Has(n) })
+	for _, p := range f.reviewer.Params(kind) {
+		params := slices.DeleteFunc(p.In(f.reviewer, ""), func(n graph.Node) bool { return !going.Has(n) })
 		if p.Allows && len(params) > 0 {
-			all.add(p.Binding, p.Waits(f.asker), params...)
+			all.add(p.Binding, p.Waits(f.reviewer), params...)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func Remade(n graph.Node, goes func(types.UID) bool) bool {
 
 // Silenced reports whether what answers at a service now does not without what goes. Where that could not be read it may, when anything of the
 // namespace goes that could be it, and certainly does when all of it goes.
-func Silenced(now, then *admission.Asker, namespace, name string, going iter.Seq[graph.Identity]) (silenced, certain bool) {
+func Silenced(now, then *admission.Reviewer, namespace, name string, going iter.Seq[graph.Identity]) (silenced, certain bool) {
 	serving := then.Serving(namespace, name)
 	if serving.Dead {
 		return !now.Serving(namespace, name).Dead, true

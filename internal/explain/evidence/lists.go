@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -154,6 +155,18 @@ func (r *lists) readList(p place) listing {
 		l.items, l.err = r.source.Cluster.List(r.ctx, p.resource, p.namespace)
 	}
 	return l
+}
+
+// maxApart is the number of namespaces up to which a type is listed in each.
+const maxApart = 4
+
+// Where returns the namespaces in which to list what of a type is in some of them: each, or all, which is the empty one, if they are many
+// and the type could be listed in all.
+func (m *metadata) Where(resource schema.GroupResource, in sets.Set[string]) []string {
+	if in.Len() > maxApart && m.graph.Snapshot().ListedIn(resource, "") {
+		return []string{""}
+	}
+	return sets.List(in)
 }
 
 // EachNaming yields the objects of a resource in a namespace, empty for all, that have one of the texts anywhere, also within a longer one, as

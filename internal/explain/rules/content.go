@@ -89,10 +89,10 @@ func (f *Facts) TryContent(n graph.Node, most int) iter.Seq2[graph.Node, admissi
 	}
 	asked := t.content[:min(len(t.content), most)]
 	return func(yield func(graph.Node, admission.Reply) bool) {
-		defer f.Asker.ExpectDelete(asked[min(len(t.replies), len(asked)):])()
+		defer f.Admission.ExpectDelete(asked[min(len(t.replies), len(asked)):])()
 		for i, m := range asked {
 			if i == len(t.replies) {
-				t.replies = append(t.replies, f.Asker.TryDelete(m, ""))
+				t.replies = append(t.replies, f.Admission.TryDelete(m, ""))
 			}
 			if !yield(m, t.replies[i]) {
 				return

@@ -33,9 +33,9 @@ import (
 // Facts are all that a rule may touch.
 type Facts struct {
 	*evidence.Reader
-	Finder *controllers.Finder
-	Asker  *admission.Asker
-	Graph  *graph.Graph
+	Finder    *controllers.Finder
+	Admission *admission.Reviewer
+	Graph     *graph.Graph
 	// Unlisted is what the snapshot lacks.
 	Unlisted []graph.Unlisted
 	// Outcomes are what the engine does with objects when nothing else acts.
@@ -94,7 +94,7 @@ func (f *Facts) Removal(n graph.Node, finalizer string) admission.Reply {
 	if f.removals == nil {
 		f.removals = map[string]admission.Reply{}
 	}
-	f.removals[key] = f.Asker.TryRemoval(n, finalizer)
+	f.removals[key] = f.Admission.TryRemoval(n, finalizer)
 	return f.removals[key]
 }
 
@@ -161,7 +161,7 @@ func (f *Facts) Changeable(n graph.Node) bool {
 		return true
 	}
 	for _, finalizer := range n.Finalizers() {
-		return f.Asker.TryRemoval(n, finalizer).Kind == answer.Accepted
+		return f.Admission.TryRemoval(n, finalizer).Kind == answer.Accepted
 	}
 	return false
 }

@@ -168,11 +168,11 @@ func idle(f *Facts, n graph.Node) say.Text {
 				return say.Of(DependentNotDeleted, d.Identity())
 			}
 		}
-		if len(blocking) == 0 && f.Asker.TryRemoval(n, metav1.FinalizerDeleteDependents).OK() {
+		if len(blocking) == 0 && f.Admission.TryRemoval(n, metav1.FinalizerDeleteDependents).OK() {
 			return say.Of(ForegroundNotEnded)
 		}
 	case o.HasFinalizer(metav1.FinalizerOrphanDependents) && f.Pending(n, metav1.FinalizerOrphanDependents):
-		if f.Asker.TryRemoval(n, metav1.FinalizerOrphanDependents).OK() {
+		if f.Admission.TryRemoval(n, metav1.FinalizerOrphanDependents).OK() {
 			return say.Of(NotOrphaned)
 		}
 	}
@@ -183,9 +183,9 @@ func idle(f *Facts, n graph.Node) say.Text {
 // refusal it retries ever more rarely, and looks idle.
 func collectable(f *Facts, owner, d graph.Node) bool {
 	if Keeper(owner, d) != nil {
-		return f.Asker.TryRelease(d, owner.UID()).Kind == answer.Accepted
+		return f.Admission.TryRelease(d, owner.UID()).Kind == answer.Accepted
 	}
-	return f.Asker.TryDelete(d, "").Kind == answer.Accepted
+	return f.Admission.TryDelete(d, "").Kind == answer.Accepted
 }
 
 // Keeper returns the reference of a dependent to another owner, which exists: the garbage collector keeps the dependent

@@ -92,7 +92,7 @@ func (f *Facts) unproven(n graph.Node, because say.Text, overdue bool) say.Text 
 	// collection looks every 20 seconds.
 	periodic := n.Resource().IsPod() && len(n.Finalizers()) == 0
 	collectors := slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer)
-	refused := func(finalizer string) bool { return !f.Asker.TryRemoval(n, finalizer).OK() }
+	refused := func(finalizer string) bool { return !f.Admission.TryRemoval(n, finalizer).OK() }
 	switch m.looks++; {
 	case m.looks > maxSuspects || periodic || collectors:
 		return say.Of(WaitedShortly)

@@ -146,9 +146,9 @@ func FreeOwner(owner, dependent graph.Node) finding.Way {
 
 // free are the ways to delete an owner whose dependent the garbage collector is refused to delete, or to release, which
 // would keep it: then none deletes that. Each says what must be allowed first.
-func (e edge) free(asker *admission.Asker) []finding.Way {
+func (e edge) free(reviewer *admission.Reviewer) []finding.Way {
 	id, ways := e.dependent.Identity(), e.ways()
-	first := unless(asker, say.Of(ChangeOf, e.owner.Identity()), func() admission.Reply { return asker.TryRemoval(e.owner, metav1.FinalizerDeleteDependents) })
+	first := unless(reviewer, say.Of(ChangeOf, e.owner.Identity()), func() admission.Reply { return reviewer.TryRemoval(e.owner, metav1.FinalizerDeleteDependents) })
 	ways[0].Effect = first.Then(ways[0].Effect)
 	if e.keeper != nil {
 		ways = ways[:1]
@@ -157,7 +157,7 @@ func (e edge) free(asker *admission.Asker) []finding.Way {
 		}
 		return ways
 	}
-	condition := unless(asker, e.changeable(), func() admission.Reply { return asker.TryRelease(e.dependent, e.owner.UID()) })
+	condition := unless(reviewer, e.changeable(), func() admission.Reply { return reviewer.TryRelease(e.dependent, e.owner.UID()) })
 	for i := range ways[1:] {
 		ways[1+i].Effect = condition.Then(ways[1+i].Effect)
 	}
@@ -168,9 +168,9 @@ func (e edge) free(asker *admission.Asker) []finding.Way {
 
 // unless says what must be allowed before a remedy works, nil for nothing. It asks only while most probes are left: those
 // that verdicts depend on come first.
-func unless(asker *admission.Asker, what say.Text, ask func() admission.Reply) say.Text {
+func unless(reviewer *admission.Reviewer, what say.Text, ask func() admission.Reply) say.Text {
 	switch {
-	case !asker.HalfLeft():
+	case !reviewer.HalfLeft():
 		return say.Of(IfAllowed, what)
 	case ask().OK():
 		return say.Text{}

@@ -115,7 +115,7 @@ func alone(f *rules.Facts, n graph.Node) []finding.Blocker {
 			Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerDeleteDependents)},
 		}}}
 	case f.Age(n) > rules.CollectorDelay:
-		if by := write.Refusal(f, n, f.Asker.TryRemoval(n, metav1.FinalizerDeleteDependents), "UPDATE"); by != nil {
+		if by := write.Refusal(f, n, f.Admission.TryRemoval(n, metav1.FinalizerDeleteDependents), "UPDATE"); by != nil {
 			return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: say.Of(CannotRemoveIt), Cause: by}}
 		}
 	}
@@ -238,13 +238,13 @@ func denied(f *rules.Facts, owner, d graph.Node) []finding.Blocker {
 	if e.keeper != nil {
 		e.refused = "UPDATE"
 		ofOwner, ofDependent = say.Of(ReleaseIts, d.Identity()), say.Of(ReleaseFrom, owner.Identity())
-		r = f.Asker.TryRelease(d, owner.UID())
+		r = f.Admission.TryRelease(d, owner.UID())
 	} else {
 		alike := "dependent of " + string(owner.UID())
 		if f.Manager().Dead { // then it is no wonder that nothing is deleted
 			alike = "dependent"
 		}
-		r = f.Asker.TryDelete(d, alike)
+		r = f.Admission.TryDelete(d, alike)
 	}
 	by := write.Refusal(f, d, r, e.refused)
 	if by == nil {
@@ -257,7 +257,7 @@ func denied(f *rules.Facts, owner, d graph.Node) []finding.Blocker {
 	c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck), func(c *finding.Cause) {
 		c.At, c.Verdict, c.Summary, c.Decides = d.Identity(), by.Verdict, summary, write.Says(r.Refusal)
 		c.Evidence = []finding.Fact{e.fact(), r.Fact()}
-		c.Ways = e.free(f.Asker)
+		c.Ways = e.free(f.Admission)
 	})
 	c.Own = []finding.Fact{e.fact()}
 	return []finding.Blocker{{Symptom: finding.GcFgDenied, Because: because, Cause: by}, {Symptom: finding.GcFgBlocking, Because: because, Cause: &c}}

@@ -42,12 +42,12 @@ func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
 	if f.Age(n) <= rules.CollectorDelay {
 		return turn(f, n, finding.GcOrphanPending, say.Of(OrphanDependents))
 	}
-	refusing, r := n, f.Asker.TryRemoval(n, metav1.FinalizerOrphanDependents)
+	refusing, r := n, f.Admission.TryRemoval(n, metav1.FinalizerOrphanDependents)
 	for i, d := range n.Dependents() {
 		if !r.OK() || i >= evidence.MaxShown {
 			break
 		}
-		refusing, r = d, f.Asker.TryRelease(d, n.UID())
+		refusing, r = d, f.Admission.TryRelease(d, n.UID())
 	}
 	by := write.Refusal(f, refusing, r, "UPDATE")
 	if by == nil {

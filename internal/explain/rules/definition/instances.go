@@ -104,7 +104,7 @@ func instancesRefused(f *rules.Facts, n graph.Node, gr schema.GroupResource, ins
 		}
 		// It asks no admission, so what that says to others does not matter
 		// (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances).
-		r := f.Asker.TryDelete(m, "instance")
+		r := f.Admission.TryDelete(m, "instance")
 		if c := Unwritable(f, m, r.Refusal); c != nil {
 			blockers = append(blockers, finding.Blocker{Symptom: finding.CrdInstances, Because: say.Of(InstanceKept, m.Identity()), Cause: c})
 		}

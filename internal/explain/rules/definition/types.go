@@ -118,7 +118,7 @@ func converter(f *rules.Facts, definition *unstructured.Unstructured) *admission
 	if service == "" {
 		return nil
 	}
-	return f.Asker.Serving(evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace"), service)
+	return f.Admission.Serving(evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace"), service)
 }
 
 // Served returns the type that a definition defines, in each version that the server serves.

@@ -29,14 +29,14 @@ func (j *judgement) judge(a *controllers.Answer) *finding.Cause {
 		return j.working(a.By)
 	case controllers.NotAllowed:
 		return j.withoutRight(a.By)
-	case controllers.Displaced:
+	case controllers.NamespaceGone:
 		return j.inNamespace(a.By)
 	case controllers.Unserved:
 		if a.Helped { // it is not the controller itself
 			return j.dead(a.By)
 		}
 		return j.withOthers(j.deadOrDenied(a.By), a)
-	case controllers.Unclaimed, controllers.Manual:
+	case controllers.NoController, controllers.Manual:
 		return j.absent(a)
 	}
 	return j.unclear(a)

@@ -73,7 +73,7 @@ func (j *judgement) refused(c *finding.Cause) (blockers []finding.Blocker) {
 	if words == "" {
 		return nil
 	}
-	if _, seen := j.Asker.SeenFailing(j.n.Node, words); !seen {
+	if _, seen := j.Admission.SeenFailing(j.n.Node, words); !seen {
 		return nil
 	}
 	for _, cause := range write.Obstacles(j.Facts, j.n.Node, r, "UPDATE") {

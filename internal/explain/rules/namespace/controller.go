@@ -75,7 +75,7 @@ func Emptying(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []f
 func writesRefused(f *rules.Facts, n graph.Node) []finding.Blocker {
 	var blockers []finding.Blocker
 	for _, part := range admission.PartsOf(n.Resource()) {
-		for _, c := range write.Unreachable(f, n, f.Asker.DeadWebhooks(n, "UPDATE", part), finding.FieldSays(n, "", MatchesUpdates, part)) {
+		for _, c := range write.Unreachable(f, n, f.Admission.DeadWebhooks(n, "UPDATE", part), finding.FieldSays(n, "", MatchesUpdates, part)) {
 			blockers = append(blockers, finding.Blocker{Because: say.Of(CannotUpdate, part), Cause: c})
 		}
 	}

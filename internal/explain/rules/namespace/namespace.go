@@ -131,7 +131,7 @@ func unserved(finder *controllers.Finder, n graph.Node) string {
 			continue
 		}
 		switch finder.Find(n, finalizer, finalizers.Metadata).Is {
-		case controllers.Unserved, controllers.NotAllowed, controllers.Displaced, controllers.Unclaimed, controllers.Manual:
+		case controllers.Unserved, controllers.NotAllowed, controllers.NamespaceGone, controllers.NoController, controllers.Manual:
 			return finalizer
 		}
 	}
@@ -223,7 +223,7 @@ func discovery(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []
 // unavailable is an aggregated API that does not answer. It stops the deletion of every namespace.
 func unavailable(f *rules.Facts, api *unstructured.Unstructured, available evidence.Condition) *finding.Cause {
 	at := evidence.IdentityOf(evidence.APIServices, "APIService", api)
-	s := f.Asker.Serving(evidence.Nested(api, "spec", "service", "namespace"), evidence.Nested(api, "spec", "service", "name"))
+	s := f.Admission.Serving(evidence.Nested(api, "spec", "service", "namespace"), evidence.Nested(api, "spec", "service", "name"))
 	end := finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}).Saved(f.Version(at)), Unregister)
 	end.Loss = finding.Lost(remedy.Leaks, graph.Identity{}, LostStoredBy)
 	ways := append(workload.Repair(f.Reader, s, say.Of(APIRepaired)), end)

@@ -95,7 +95,7 @@ func kubeletRefused(f *rules.Facts, n graph.Node) []finding.Blocker {
 		return nil
 	}
 	var blockers []finding.Blocker
-	for _, c := range []*finding.Cause{write.Refusal(f, n, f.Asker.TryStatus(n), "UPDATE"), write.Refusal(f, n, f.Asker.TryDelete(n, "pod"), "DELETE")} {
+	for _, c := range []*finding.Cause{write.Refusal(f, n, f.Admission.TryStatus(n), "UPDATE"), write.Refusal(f, n, f.Admission.TryDelete(n, "pod"), "DELETE")} {
 		switch {
 		case c == nil:
 		case c.Verdict == finding.Stuck:

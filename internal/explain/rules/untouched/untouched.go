@@ -27,7 +27,7 @@ const remade = 5 * time.Minute
 // About says of an object what would become of a DELETE, and whether it might have replaced one that was deleted. The
 // terminating contents of a namespace are what is stuck, however young that is.
 func About(f *rules.Facts, n graph.Node) []*finding.Cause {
-	causes, r := terminatingIn(f, n), f.Asker.TryDelete(n, "")
+	causes, r := terminatingIn(f, n), f.Admission.TryDelete(n, "")
 	age, contents := f.Now.Sub(n.Object().CreationTimestamp.Time), len(causes) > 0
 	if r.Kind == answer.Protected {
 		c := about(n, finding.NsProtected, say.Of(NamespaceProtected))

@@ -89,7 +89,7 @@ func (f *failing) policy(said answer.Refusal) (c *finding.Cause, over bool) {
 	case apierrors.IsNotFound(err) || apierrors.IsNotFound(missing):
 		return nil, true
 	case read:
-		asked := f.askedAbout(f.Asker.PolicyAsked(policy, binding, "DELETE", ""))
+		asked := f.askedAbout(f.Admission.PolicyAsked(policy, binding, "DELETE", ""))
 		if len(asked) == 0 {
 			return nil, true
 		}
@@ -169,7 +169,7 @@ func changedAt(o *unstructured.Unstructured) (at time.Time, known bool) {
 // in its code. It is over when it does not cover any of the contents that are left, or could not be called and by now
 // rejects nothing for that.
 func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
-	named := slices.DeleteFunc(slices.Clone(f.Asker.Webhooks()), func(h *admission.Webhook) bool { return h.Name != said.Name })
+	named := slices.DeleteFunc(slices.Clone(f.Admission.Webhooks()), func(h *admission.Webhook) bool { return h.Name != said.Name })
 	if len(named) == 0 {
 		return nil, false // it may come from a file of the API server
 	}
@@ -179,7 +179,7 @@ func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
 		if said.Kind == answer.WebhookFailed && h.FailurePolicy == "Ignore" {
 			continue
 		}
-		if content := f.askedAbout(func(m graph.Node) bool { matches, _ := f.Asker.Matches(h, "DELETE", "", m); return matches }); len(content) > 0 {
+		if content := f.askedAbout(func(m graph.Node) bool { matches, _ := f.Admission.Matches(h, "DELETE", "", m); return matches }); len(content) > 0 {
 			asked, about = append(asked, h), content[0]
 		}
 	}
@@ -213,7 +213,7 @@ func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
 
 // webhookFailed is a webhook that could not be called for the namespace controller.
 func (f *failing) webhookFailed(h *admission.Webhook, about graph.Node, said answer.Refusal) *finding.Cause {
-	s := f.Asker.ServingOf(h)
+	s := f.Admission.ServingOf(h)
 	if dead := s != nil && s.Dead; dead && (!f.Accepted || h.JudgesUsers()) || !f.Accepted && !f.Unasked {
 		return DeadWebhook(f.Facts, about, h, s, f.says(), said.Message)
 	}

@@ -29,13 +29,13 @@ func unguards(what, in say.Word) []remedy.Loss {
 func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, hooks ...*admission.Webhook) {
 	asked := hooks
 	if leftover(f, hooks[0]) { // the configuration is deleted with all of them
-		asked = slices.DeleteFunc(slices.Clone(f.Asker.Webhooks()), func(h *admission.Webhook) bool { return h.Config != hooks[0].Config })
+		asked = slices.DeleteFunc(slices.Clone(f.Admission.Webhooks()), func(h *admission.Webhook) bool { return h.Config != hooks[0].Config })
 	}
 	c.Waits = func(m graph.Node) bool {
-		return slices.ContainsFunc(asked, func(h *admission.Webhook) bool { return f.Asker.Waits(h)(m) })
+		return slices.ContainsFunc(asked, func(h *admission.Webhook) bool { return f.Admission.Waits(h)(m) })
 	}
 	c.Covers = func(m graph.Node) bool {
-		return slices.ContainsFunc(asked, func(h *admission.Webhook) bool { return f.Asker.Covers(h)(m) })
+		return slices.ContainsFunc(asked, func(h *admission.Webhook) bool { return f.Admission.Covers(h)(m) })
 	}
 	h, what := hooks[0], Webhook
 	if len(hooks) > 1 {
@@ -61,7 +61,7 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, na
 	}
 	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if policy, err := f.Get(evidence.AdmissionPolicies, "", evidence.Nested(binding, "spec", "policyName")); err == nil {
-		c.Waits = f.Asker.WaitsBound(policy, binding)
+		c.Waits = f.Admission.WaitsBound(policy, binding)
 	}
 	if n.Identity().Place() == "" {
 		way := finding.Does(f.Change(at, binding, remedy.Replace("/spec/validationActions", []any{"Audit"})), OnlyAudit).At(finding.Dangerous)

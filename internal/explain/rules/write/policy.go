@@ -72,11 +72,11 @@ func (f refused) unusable(c *finding.Cause) {
 	look := remedy.Look{Words: "get validatingadmissionpolicybinding", Args: []string{binding}, Flags: " -o yaml"}
 	repair := say.Of(RecreateParams)
 	c.Summary = say.Of(BindingUnusable, binding)
-	all := f.Asker.Params(admission.Validating)
+	all := f.Admission.Params(admission.Validating)
 	if i := slices.IndexFunc(all, func(p admission.Param) bool { return p.Binding.Name == binding }); i >= 0 {
 		p := &all[i]
-		there := len(p.In(f.Asker, namespace)) > 0
-		if !there && p.Listed(f.Asker, namespace) {
+		there := len(p.In(f.Admission, namespace)) > 0
+		if !there && p.Listed(f.Admission, namespace) {
 			c.Summary = say.Of(ParametersMissing, p.Says(namespace), binding)
 		}
 		switch {

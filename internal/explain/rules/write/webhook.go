@@ -35,7 +35,7 @@ var corrections = map[admission.WrongCall]say.Text{
 // byWebhook is a webhook that was called: it is unreachable, or rejects the write. The API server tells only its name, which
 // others may have in other configurations.
 func (f refused) byWebhook() *finding.Cause {
-	suspects := f.Asker.WebhooksNamed(f.n, f.r, f.operation)
+	suspects := f.Admission.WebhooksNamed(f.n, f.r, f.operation)
 	switch {
 	case len(suspects) != 1:
 		return f.unclearWebhook(suspects)
@@ -44,7 +44,7 @@ func (f refused) byWebhook() *finding.Cause {
 	case f.r.Passed > 0:
 		return f.answersSometimes(suspects[0])
 	}
-	return DeadWebhook(f.Facts, f.n, suspects[0], f.Asker.ServingOf(suspects[0]), f.r.Fact(), f.r.Message)
+	return DeadWebhook(f.Facts, f.n, suspects[0], f.Admission.ServingOf(suspects[0]), f.r.Fact(), f.r.Message)
 }
 
 // denies is a webhook that answers, and rejects the write. Which senders it accepts is in its code.
@@ -54,7 +54,7 @@ func (f refused) denies(h *admission.Webhook) *finding.Cause {
 		c.Evidence = shows(f.r.Fact(), h, nil)
 		c.Ways = []finding.Way{finding.See(remedy.YAML(f.n.Identity()), ChangeForWebhook)}
 		if f.operation == "UPDATE" {
-			f.notOfTheWrite(c, f.Asker.Changers(f.n, h, f.r))
+			f.notOfTheWrite(c, f.Admission.Changers(f.n, h, f.r))
 		}
 	}))
 	f.example(c)
@@ -79,7 +79,7 @@ func (f refused) notOfTheWrite(c *finding.Cause, changers []admission.Mutator) {
 // answersSometimes is a webhook of which some calls fail: whether the write that is needed is refused is not known.
 func (f refused) answersSometimes(h *admission.Webhook) *finding.Cause {
 	return f.Once(finding.AdmWebhookDead, keyOf(h)+" sometimes", func(c *finding.Cause) {
-		s, wrong := f.Asker.ServingOf(h), admission.CallError(f.r.Message)
+		s, wrong := f.Admission.ServingOf(h), admission.CallError(f.r.Message)
 		if corrections[wrong].IsZero() {
 			wrong = admission.Late
 		}
@@ -101,7 +101,7 @@ func (f refused) unclearWebhook(suspects []*admission.Webhook) *finding.Cause {
 	switch {
 	case len(suspects) > 0:
 		c.Summary = c.Summary.And(OneOfSeveral)
-	case f.Asker.Configured():
+	case f.Admission.Configured():
 		c.Summary, c.Ways = c.Summary.And(NotInAPI), []finding.Way{{Effect: say.Of(FromFile)}}
 	default:
 		c.Summary = c.Summary.And(ConfigUnread)
@@ -210,8 +210,8 @@ func deadWays(f *rules.Facts, h *admission.Webhook, s *admission.Serving, messag
 
 // leftover reports whether the configuration of a webhook is left over: none of its webhooks has a service that exists.
 func leftover(f *rules.Facts, h *admission.Webhook) bool {
-	return !slices.ContainsFunc(f.Asker.Webhooks(), func(other *admission.Webhook) bool {
-		s := f.Asker.ServingOf(other)
+	return !slices.ContainsFunc(f.Admission.Webhooks(), func(other *admission.Webhook) bool {
+		s := f.Admission.ServingOf(other)
 		return other.Config == h.Config && (s == nil || !s.Uninstalled)
 	})
 }
@@ -255,12 +255,12 @@ func Delays(f *rules.Facts, n graph.Node, r admission.Reply, operation string) [
 	if !r.OK() || !r.Slow() {
 		return nil
 	}
-	suspects, certain := f.Asker.Delaying(n, r)
+	suspects, certain := f.Admission.Delaying(n, r)
 	took := r.Took.Round(time.Second)
 	var causes []*finding.Cause
 	for _, h := range suspects {
 		c := f.Once(finding.AdmWebhookDead, keyOf(h)+" delays", func(c *finding.Cause) {
-			s := f.Asker.ServingOf(h)
+			s := f.Admission.ServingOf(h)
 			c.At, c.Summary = h.Config, say.Of(MightDelay, h.Name, operation, took)
 			if len(suspects) == 1 && r.Kind == answer.Accepted {
 				c.Verdict, c.Summary = finding.Progressing, say.Of(SeemsToAnswerLate, h.Name, took)
@@ -293,10 +293,10 @@ func ForPods(f *rules.Facts, l *controllers.Workload) []*finding.Cause {
 		return nil
 	}
 	var all []*finding.Cause
-	if named := f.Asker.WebhooksNamed(n, r, "CREATE"); len(named) == 1 {
-		all = append(all, DeadWebhook(f, n, named[0], f.Asker.ServingOf(named[0]), finding.At(id, "status.conditions[ReplicaFailure]", message), message))
+	if named := f.Admission.WebhooksNamed(n, r, "CREATE"); len(named) == 1 {
+		all = append(all, DeadWebhook(f, n, named[0], f.Admission.ServingOf(named[0]), finding.At(id, "status.conditions[ReplicaFailure]", message), message))
 	}
-	return Unreachable(f, n, f.Asker.DeadForPods(n), finding.AtSays(id, "", CoversPods), all...)
+	return Unreachable(f, n, f.Admission.DeadForPods(n), finding.AtSays(id, "", CoversPods), all...)
 }
 
 // keyOf tells a webhook from all others.

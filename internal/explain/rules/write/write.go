@@ -41,7 +41,7 @@ func Obstacles(f *rules.Facts, n graph.Node, r admission.Reply, operation string
 	if r.Kind == answer.Accepted || r.Kind == answer.NamespaceMissing {
 		return all
 	}
-	return Unreachable(f, n, f.Asker.DeadWebhooks(n, operation, r.Subresource), finding.FieldSays(n, "", CoversWrites), all...)
+	return Unreachable(f, n, f.Admission.DeadWebhooks(n, operation, r.Subresource), finding.FieldSays(n, "", CoversWrites), all...)
 }
 
 // Refusal is the first of the Obstacles, nil for none.
@@ -71,9 +71,9 @@ func (f refused) cause() *finding.Cause {
 	case answer.PolicyDenied:
 		return f.byPolicy()
 	case answer.KeepsFinalizer:
-		return f.changed(finding.AdmMutatingReadd, f.Asker.Mutators(f.n), "", say.Of(AddsAgain))
+		return f.changed(finding.AdmMutatingReadd, f.Admission.Mutators(f.n), "", say.Of(AddsAgain))
 	case answer.AddsFinalizer:
-		return f.changed(finding.AdmMutatingReadd, f.Asker.Mutators(f.n), "", say.Of(AddsAnother))
+		return f.changed(finding.AdmMutatingReadd, f.Admission.Mutators(f.n), "", say.Of(AddsAnother))
 	case answer.Invalid:
 		return f.invalid()
 	case answer.Refused: // by an admission plugin inside the API server
@@ -91,7 +91,7 @@ func met(f *rules.Facts, n graph.Node, c *finding.Cause, words string) *finding.
 	if c.Verdict == finding.Stuck || words == "" {
 		return c
 	}
-	if seen, is := f.Asker.SeenFailing(n, words); is {
+	if seen, is := f.Admission.SeenFailing(n, words); is {
 		c.Evidence = append(c.Evidence, seen)
 		decided(c)
 	}
@@ -181,9 +181,9 @@ func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key st
 		c.Waits = func(m graph.Node) bool {
 			return slices.ContainsFunc(suspects, func(s admission.Mutator) bool {
 				if s.Webhook != nil {
-					return f.Asker.Waits(s.Webhook)(m)
+					return f.Admission.Waits(s.Webhook)(m)
 				}
-				return f.Asker.PolicyAsked(s.Whole, &unstructured.Unstructured{}, "UPDATE", "")(m)
+				return f.Admission.PolicyAsked(s.Whole, &unstructured.Unstructured{}, "UPDATE", "")(m)
 			})
 		}
 		for i := range suspects {
@@ -217,7 +217,7 @@ func (f refused) spare(m *admission.Mutator) finding.Way {
 // invalid is an object of which every update is refused: for what is changed while it is written, or because its own type no
 // longer allows it.
 func (f refused) invalid() *finding.Cause {
-	m := f.Asker.Mutation(f.n, f.r)
+	m := f.Admission.Mutation(f.n, f.r)
 	switch {
 	case m == nil:
 		return f.noLongerValid()

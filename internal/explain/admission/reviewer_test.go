@@ -24,8 +24,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// asker asks about a cluster. Without answers nothing may be asked.
-func asker(t *testing.T, cluster string) (*admission.Asker, []graph.Node, *evidence.Reader) {
+// reviewer asks about a cluster. Without answers nothing may be asked.
+func reviewer(t *testing.T, cluster string) (*admission.Reviewer, []graph.Node, *evidence.Reader) {
 	t.Helper()
 	world := explaintest.Parse(t, cluster)
 	g := world.Graph()
@@ -66,7 +66,7 @@ func TestTryRemoval(t *testing.T) {
 		{`the connection was lost`, answer.NoAnswer, ""},
 	} {
 		t.Run(c.answer, func(t *testing.T) {
-			a, nodes, _ := asker(t, held+"answer PATCH ConfigMap/s/a "+c.answer)
+			a, nodes, _ := reviewer(t, held+"answer PATCH ConfigMap/s/a "+c.answer)
 			if got := a.TryRemoval(nodes[0], "example.com/x"); got.Kind != c.want || got.Name != c.name {
 				t.Errorf("got %d %q, want %d %q", got.Kind, got.Name, c.want, c.name)
 			}
@@ -77,7 +77,7 @@ func TestTryRemoval(t *testing.T) {
 // Who may not ask gets no answer, and that is none: nothing is known to be against
 // the write.
 func TestNobodyIsAsked(t *testing.T) {
-	a, nodes, _ := asker(t, held)
+	a, nodes, _ := reviewer(t, held)
 	if got := a.TryDelete(nodes[0], ""); got.Kind != answer.NoAnswer || !got.OK() {
 		t.Errorf("got %+v", got)
 	}
@@ -89,7 +89,7 @@ func TestProbesAreFew(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&cluster, "ConfigMap/s/a%d finalizers=example.com/x\n", i)
 	}
-	a, nodes, reader := asker(t, cluster.String()+"answer PATCH * 403 quota")
+	a, nodes, reader := reviewer(t, cluster.String()+"answer PATCH * 403 quota")
 	refused := 0
 	for _, n := range nodes {
 		if r := a.TryRemoval(n, "example.com/x"); r.Kind == answer.Refused {
@@ -129,8 +129,8 @@ func (p *prober) count() (n int, twice bool) {
 	return len(p.sent), len(names) != len(p.sent)
 }
 
-// expecting returns an asker with its objects, some in each namespace, and what it asks.
-func expecting(t *testing.T, objects, some int) (*admission.Asker, []graph.Node, *prober) {
+// expecting returns an reviewer with its objects, some in each namespace, and what it asks.
+func expecting(t *testing.T, objects, some int) (*admission.Reviewer, []graph.Node, *prober) {
 	t.Helper()
 	var cluster strings.Builder
 	for i := range objects {
@@ -186,7 +186,7 @@ func testExpect(t *testing.T) {
 }
 
 // removeAll asks about all objects, and checks that the first 40 get their own answer.
-func removeAll(t *testing.T, a *admission.Asker, nodes []graph.Node, p *prober) (answered, sent int) {
+func removeAll(t *testing.T, a *admission.Reviewer, nodes []graph.Node, p *prober) (answered, sent int) {
 	t.Helper()
 	for _, n := range nodes {
 		want := answer.Accepted
@@ -246,7 +246,7 @@ func TestDeadWebhook(t *testing.T) {
 		{"Fail", `,"matchConditions":[{"name":"n","expression":"true"}]`, "UPDATE", false},
 		{"Fail", `,"namespaceSelector":{"matchLabels":{"a":"b"}}`, "UPDATE", false},
 	} {
-		a, nodes, _ := asker(t, held+fmt.Sprintf(hook, c.policy, c.more))
+		a, nodes, _ := reviewer(t, held+fmt.Sprintf(hook, c.policy, c.more))
 		found, uninstalled := false, true
 		for _, s := range a.DeadWebhooks(nodes[0], c.operation, "") {
 			found, uninstalled = true, uninstalled && s.Uninstalled

@@ -34,10 +34,10 @@ type Prober interface {
 	TryDelete(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error
 }
 
-// Asker asks what would become of a write: whether the API server would accept it,
+// Reviewer asks what would become of a write: whether the API server would accept it,
 // who refuses it, and whether the webhooks that are asked about it can be reached. It
 // creates no cause. It is for one goroutine.
-type Asker struct {
+type Reviewer struct {
 	ctx      context.Context // of the run
 	prober   Prober
 	evidence *evidence.Reader
@@ -54,10 +54,10 @@ type Asker struct {
 	ahead chan struct{}
 }
 
-// New returns an Asker. The prober may be nil: then nothing is asked, and what is
+// New returns an Admission. The prober may be nil: then nothing is asked, and what is
 // known of webhooks has to do. So may the finder: then no workload is looked for behind a service.
-func New(ctx context.Context, prober Prober, reader *evidence.Reader, finder *controllers.Finder) *Asker {
-	return &Asker{
+func New(ctx context.Context, prober Prober, reader *evidence.Reader, finder *controllers.Finder) *Reviewer {
+	return &Reviewer{
 		ctx: ctx, prober: prober, evidence: reader, finder: finder,
 		services: map[types.NamespacedName]*Serving{},
 		probed:   probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}, again: map[string]tally{}},
@@ -147,7 +147,7 @@ func kindOf(what string, n graph.Node, alike string) string {
 // probe asks about a write, unless the answer is known from others of its kind, or
 // enough was asked. alike tells what the answer is about; it is empty for a
 // question that is about one object. What ask may have sent ahead, send asks again.
-func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask, send func() Reply) Reply {
+func (a *Reviewer) probe(write, subresource string, n graph.Node, alike string, ask, send func() Reply) Reply {
 	id := n.Identity()
 	resource := id.Resource.GroupVersionResource
 	what := strings.TrimSpace(write + " " + subresource)
@@ -197,7 +197,7 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 }
 
 // HalfLeft reports whether half of the probes are left.
-func (a *Asker) HalfLeft() bool { return a.probed.sent.Load() < maxProbes/2 }
+func (a *Reviewer) HalfLeft() bool { return a.probed.sent.Load() < maxProbes/2 }
 
 // question returns what sends a probe. It may be called by any goroutine.
 func question(ctx context.Context, send func(context.Context) error) func() Reply {
@@ -215,7 +215,7 @@ func question(ctx context.Context, send func(context.Context) error) func() Repl
 
 // holdsFor reports whether an answer about one object is that about another of
 // its kind, too: a webhook that fails must be asked about this one for certain.
-func (a *Asker) holdsFor(r Reply, n graph.Node) bool {
+func (a *Reviewer) holdsFor(r Reply, n graph.Node) bool {
 	if r.Kind != answer.WebhookFailed {
 		return true
 	}
@@ -235,7 +235,7 @@ func (r Reply) operation() string {
 }
 
 // noteProbe keeps once what could not be found out.
-func (a *Asker) noteProbe(about, what string) {
+func (a *Reviewer) noteProbe(about, what string) {
 	if !a.probed.noted[about] {
 		a.probed.noted[about] = true
 		a.evidence.NoteUnread(what)
@@ -244,7 +244,7 @@ func (a *Asker) noteProbe(about, what string) {
 
 // local reports whether the API server itself stores the types of the group
 // version: nothing else is probed.
-func (a *Asker) local(gv schema.GroupVersion) bool {
+func (a *Reviewer) local(gv schema.GroupVersion) bool {
 	local, err := graph.Local(gv, func(name string) (*unstructured.Unstructured, error) {
 		return a.evidence.Get(evidence.APIServices, "", name)
 	})
@@ -262,7 +262,7 @@ func metadataOf(uid types.UID, field string, value any) []byte {
 }
 
 // TryRemoval asks whether a finalizer may be taken off the object.
-func (a *Asker) TryRemoval(n graph.Node, finalizer string) Reply {
+func (a *Reviewer) TryRemoval(n graph.Node, finalizer string) Reply {
 	send := a.removal(a.ctx, n, finalizer)
 	return a.probe("PATCH", "", n, alikeRemovals(finalizer), a.take(write{n.UID(), finalizer}, send), send)
 }
@@ -271,7 +271,7 @@ func (a *Asker) TryRemoval(n graph.Node, finalizer string) Reply {
 func alikeRemovals(finalizer string) string { return "finalizer " + finalizer }
 
 // removal sends the probe of TryRemoval.
-func (a *Asker) removal(ctx context.Context, n graph.Node, finalizer string) func() Reply {
+func (a *Reviewer) removal(ctx context.Context, n graph.Node, finalizer string) func() Reply {
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().Finalizers), func(f string) bool { return f == finalizer })
 	return question(ctx, func(ctx context.Context) error {
@@ -289,13 +289,13 @@ func (a *Asker) removal(ctx context.Context, n graph.Node, finalizer string) fun
 
 // TryDelete asks whether the object may be deleted. Objects of which the guilty
 // one is looked for are not alike.
-func (a *Asker) TryDelete(n graph.Node, alike string) Reply {
+func (a *Reviewer) TryDelete(n graph.Node, alike string) Reply {
 	send := a.deletion(a.ctx, n)
 	return a.probe("DELETE", "", n, alike, a.take(write{n.UID(), ""}, send), send)
 }
 
 // deletion sends the probe of TryDelete.
-func (a *Asker) deletion(ctx context.Context, n graph.Node) func() Reply {
+func (a *Reviewer) deletion(ctx context.Context, n graph.Node) func() Reply {
 	id := n.Identity()
 	return question(ctx, func(ctx context.Context) error {
 		return a.prober.TryDelete(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)
@@ -303,7 +303,7 @@ func (a *Asker) deletion(ctx context.Context, n graph.Node) func() Reply {
 }
 
 // TryRelease asks whether the references to an owner may be dropped.
-func (a *Asker) TryRelease(n graph.Node, owner types.UID) Reply {
+func (a *Reviewer) TryRelease(n graph.Node, owner types.UID) Reply {
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == owner })
 	send := question(a.ctx, func(ctx context.Context) error {
@@ -314,7 +314,7 @@ func (a *Asker) TryRelease(n graph.Node, owner types.UID) Reply {
 }
 
 // TryStatus asks whether the status of the object may be written.
-func (a *Asker) TryStatus(n graph.Node) Reply {
+func (a *Reviewer) TryStatus(n graph.Node) Reply {
 	id := n.Identity()
 	send := question(a.ctx, func(ctx context.Context) error {
 		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "status", metadataOf(id.UID, "name", id.Name))

@@ -12,27 +12,27 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// book owns the causes. Each is made once, by the rule that finds it first, and then changed by the methods of the book
+// registry owns the causes. Each is made once, by the rule that finds it first, and then changed by the methods of the registry
 // alone.
-type book struct {
+type registry struct {
 	causes  map[string]*Cause
 	members map[*Cause]int // the objects of a cause that many share
 	helped  map[*Cause]bool
 	slots   map[string][]*Cause // those with a remedy of the slot
 }
 
-func newBook() book {
-	return book{causes: map[string]*Cause{}, members: map[*Cause]int{}, helped: map[*Cause]bool{}, slots: map[string][]*Cause{}}
+func newRegistry() registry {
+	return registry{causes: map[string]*Cause{}, members: map[*Cause]int{}, helped: map[*Cause]bool{}, slots: map[string][]*Cause{}}
 }
 
 // cause returns the cause of the kind at the object; detail tells several at one
 // object apart. It is filled in when it is first found.
-func (b *book) cause(k Kind, at graph.Identity, detail string, fill func(*Cause)) *Cause {
+func (b *registry) cause(k Kind, at graph.Identity, detail string, fill func(*Cause)) *Cause {
 	return b.shared(string(at.UID)+" "+at.String()+" "+detail, k, at, fill)
 }
 
 // shared returns the cause of the kind with the key, which is at the object.
-func (b *book) shared(key string, k Kind, at graph.Identity, fill func(*Cause)) *Cause {
+func (b *registry) shared(key string, k Kind, at graph.Identity, fill func(*Cause)) *Cause {
 	key = k.ID + " " + key
 	c, known := b.causes[key]
 	if !known {
@@ -45,7 +45,7 @@ func (b *book) shared(key string, k Kind, at graph.Identity, fill func(*Cause)) 
 
 // join adds an object to those that a cause blocks, and returns how many there are. The facts are about that object, and
 // kept for the first few.
-func (b *book) join(c *Cause, facts ...Evidence) int {
+func (b *registry) join(c *Cause, facts ...Evidence) int {
 	b.members[c]++
 	if b.members[c] <= evidence.MaxShown {
 		c.Evidence = append(c.Evidence, facts...)
@@ -54,7 +54,7 @@ func (b *book) join(c *Cause, facts ...Evidence) int {
 }
 
 // tell adds facts that a cause does not have yet.
-func (b *book) tell(c *Cause, facts []Evidence) {
+func (b *registry) tell(c *Cause, facts []Evidence) {
 	for _, fact := range facts {
 		if !slices.ContainsFunc(c.Evidence, fact.Equal) {
 			c.Evidence = append(c.Evidence, fact)
@@ -63,14 +63,14 @@ func (b *book) tell(c *Cause, facts []Evidence) {
 }
 
 // show adds evidence of the first object that shows a shared cause.
-func (b *book) show(c *Cause, fact Evidence) {
+func (b *registry) show(c *Cause, fact Evidence) {
 	if !slices.ContainsFunc(c.Evidence, func(have Evidence) bool { return have.Path == fact.Path }) {
 		c.Evidence = append(c.Evidence, fact)
 	}
 }
 
 // offer adds a remedy. It takes the place of those in its slot, whatever their causes.
-func (b *book) offer(c *Cause, r Remedy) {
+func (b *registry) offer(c *Cause, r Remedy) {
 	is := func(have Remedy) bool { return r.slot != "" && have.slot == r.slot }
 	for _, other := range b.slots[r.slot] {
 		other.Remedies[slices.IndexFunc(other.Remedies, is)] = r
@@ -85,21 +85,21 @@ func (b *book) offer(c *Cause, r Remedy) {
 
 // offerOnce adds a remedy that a shared cause does not have yet. One for each of
 // the first namespaces is enough.
-func (b *book) offerOnce(c *Cause, r Remedy) {
+func (b *registry) offerOnce(c *Cause, r Remedy) {
 	if len(c.Remedies) < 2*evidence.MaxShown && !slices.ContainsFunc(c.Remedies, r.same) {
 		c.Remedies = append(c.Remedies, r)
 	}
 }
 
 // help reports whether it is called for the cause for the first time.
-func (b *book) help(c *Cause) bool {
+func (b *registry) help(c *Cause) bool {
 	was := b.helped[c]
 	b.helped[c] = true
 	return !was
 }
 
 // finish completes a cause when all its objects are known.
-func (b *book) finish(c *Cause) {
+func (b *registry) finish(c *Cause) {
 	slices.SortStableFunc(c.Remedies, func(a, b Remedy) int { return a.Risk.Compare(b.Risk) })
 	fromEnd(c.Remedies)
 	for i := range c.Remedies {
