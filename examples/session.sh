@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The terminal session in README.md: a namespace that cannot be deleted, the answer, the preview of the way out, the way out.
+# The terminal session in README.md: a Deployment that cannot be deleted, the answer, the preview of the way out, the way out.
 # It runs on the cluster of $KUBECONFIG. "make session" draws what it prints.
 set -eu
 dir=$(dirname "$0")
@@ -11,16 +11,16 @@ run() { show "$*"; "$@" || true; }
 
 kubectl apply -f "$dir/payments.yaml" >/dev/null
 kubectl -n payments rollout status deployment/api --timeout=60s >/dev/null
-kubectl delete namespace payments --wait=false >/dev/null
+kubectl -n payments delete deployment/api --cascade=foreground --wait=false >/dev/null
 sleep 75 # for an age that looks like one
 
-run kubectl get namespace payments
+run kubectl get -n payments deployment/api
 echo
-run kubectl gc explain-stuck ns/payments
+run kubectl gc explain-stuck -n payments deploy/api
 echo
-run kubectl gc unstick ns/payments 1 --dry-run
+run kubectl gc unstick -n payments deploy/api 1 --allow=disruptive --dry-run
 echo
-digest=$(kubectl gc unstick ns/payments 1 --dry-run -o 'jsonpath={.digest}')
-show "kubectl gc unstick ns/payments 1 \\
+digest=$(kubectl gc unstick -n payments deploy/api 1 --allow=disruptive --dry-run -o 'jsonpath={.digest}')
+show "kubectl gc unstick -n payments deploy/api 1 --allow=disruptive \\
     --confirm=$digest"
-kubectl gc unstick ns/payments 1 --confirm="$digest"
+kubectl gc unstick -n payments deploy/api 1 --allow=disruptive --confirm="$digest"

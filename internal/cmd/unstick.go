@@ -303,7 +303,7 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 		}
 	}
 	for i := range a.plan.Choices {
-		if c := &a.plan.Choices[i]; c.Cause.Verdict == explain.Stuck && len(c.Writes) == 0 {
+		if c := &a.plan.Choices[i]; c.Cause.Verdict == explain.Stuck && len(c.Writes) == 0 && c.Reason != unstick.Follows {
 			return errRemaining
 		}
 	}

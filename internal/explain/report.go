@@ -137,6 +137,8 @@ type Cause struct {
 	// Covers reports whether what refuses is asked about any write to an object, or its deletion; nil for other causes.
 	Covers   func(graph.Node) bool
 	Remedies []Remedy
+	// Of is the cause with which alone this one ends; nil for others.
+	Of *Cause
 	// Until is when a Progressing cause should have ended; it may be zero.
 	Until time.Time
 	// Blocks is the number of terminating objects that the cause blocks.

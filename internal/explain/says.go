@@ -53,6 +53,9 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 			c.Controller, c.Remedies = w.controller(by), w.remedies(by.Ways)
 		}
 	})
+	if f.Of != nil {
+		c.Of = w.caused(f.Of)
+	}
 	if c.Driver = f.Driver; f.Waits != nil {
 		c.Waits, c.Covers = f.Waits, f.Covers
 	}

@@ -326,6 +326,8 @@ func notDone(c *unstick.Choice, report *explain.Report) string {
 		return text + after("; ", askAgain(report))
 	case unstick.NotChosen:
 		return "not chosen"
+	case unstick.Follows:
+		return fmt.Sprintf("ends with %d", c.After)
 	case unstick.NotAllowed:
 		return joined("needs --allow="+string(c.Needs), advice)
 	case unstick.NotEnough:

@@ -40,6 +40,17 @@ func (p *Plan) order(l *Look) {
 	}
 }
 
+// follow leaves out what ends with another cause that is dealt with.
+func (p *Plan) follow() {
+	for i := range p.Choices {
+		c := &p.Choices[i]
+		of := slices.IndexFunc(p.Choices, func(of Choice) bool { return of.Cause == c.Cause.Of && len(of.Writes) > 0 })
+		if of >= 0 {
+			c.Writes, c.Reason, c.After = nil, Follows, p.Choices[of].Rank
+		}
+	}
+}
+
 // beyond returns the risk that would have to be allowed for objects to be changed that are refused that change, empty where one of them
 // needs no more: nothing that denies a write is passed for nothing.
 func (p *Plan) beyond(l *Look, held sets.Set[types.UID]) (needs explain.Risk) {

@@ -97,6 +97,8 @@ const (
 	NotStuck Reason = "NotStuck"
 	// NotChosen: the user did not choose the cause.
 	NotChosen Reason = "NotChosen"
+	// Follows: the cause ends with Choice.After, which is dealt with.
+	Follows Reason = "Follows"
 	// Person: only a person can end it.
 	Person Reason = "Person"
 	// NotAllowed: what a program can do is riskier than what is allowed; Choice.Needs says how risky.
@@ -274,6 +276,7 @@ func choose(l *Look, o *Options, t tried) *Plan {
 		})
 	}
 	p.order(l)
+	p.follow()
 	p.Digest = digest(l.Graph, p.Writes())
 	return p
 }

@@ -92,6 +92,8 @@ type Cause struct {
 	Grows bool
 	// Alike: At is the first of several objects that the cause blocks in the same way, and none of them waits for that one.
 	Alike bool
+	// Of is the cause with which alone this one ends; nil for others.
+	Of *Cause
 }
 
 // Put adds a way out, in the place of the one with its slot.

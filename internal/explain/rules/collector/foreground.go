@@ -260,6 +260,9 @@ func denied(f *rules.Facts, owner, d graph.Node) []finding.Blocker {
 		c.Ways = e.free(f.Admission)
 	})
 	c.Own = []finding.Fact{e.fact()}
+	if by.Verdict == finding.Stuck {
+		c.Of = by
+	}
 	return []finding.Blocker{{Symptom: finding.GcFgDenied, Because: because, Cause: by}, {Symptom: finding.GcFgBlocking, Because: because, Cause: &c}}
 }
 
