@@ -57,3 +57,37 @@ func wordsOfFlag(f *pflag.Flag) (words []string) {
 	}
 	return words
 }
+
+// helmFlags are those of Helm for the flags of kubectl that it calls otherwise.
+var helmFlags = map[string]string{
+	"context": "kube-context", "server": "kube-apiserver", "token": "kube-token", "as": "kube-as-user", "as-group": "kube-as-group",
+	"certificate-authority": "kube-ca-file", "insecure-skip-tls-verify": "kube-insecure-skip-tls-verify", "tls-server-name": "kube-tls-server-name",
+}
+
+// commandOf is the command of another tool, on the cluster of this run and as its user. What that has no flag for, it refuses.
+func (g *globals) commandOf(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	words = slices.Clone(words)
+	g.ran.Flags().Visit(func(f *pflag.Flag) {
+		if !slices.Contains(connecting, f.Name) {
+			return
+		}
+		long := *f
+		long.Shorthand = ""
+		for _, word := range wordsOfFlag(&long) {
+			if name := helmFlags[f.Name]; words[0] == "helm" && name != "" {
+				word = "--" + name + strings.TrimPrefix(word, "--"+f.Name)
+			}
+			words = append(words, word)
+		}
+	})
+	return shell.Command(words)
+}
+
+// connecting are the flags that say which cluster is meant, and who asks it.
+var connecting = []string{
+	"kubeconfig", "context", "cluster", "user", "server", "token", "as", "as-group", "as-uid", "as-user-extra", "certificate-authority",
+	"client-certificate", "client-key", "insecure-skip-tls-verify", "tls-server-name",
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
 // A command that is printed has each flag that was set, once, before names that look like flags.
@@ -40,6 +41,31 @@ func TestWordsOf(t *testing.T) {
 		}
 		if !slices.Equal(ran, strings.Fields(want)) {
 			t.Errorf("%s: %s, want %s", given, strings.Join(ran, " "), want)
+		}
+	}
+}
+
+// The command of another tool goes to the cluster that was asked, as the user who asked.
+func TestCommandOf(t *testing.T) {
+	for given, want := range map[string][2]string{
+		"":                              {"helm uninstall web", "flux delete kustomization web"},
+		"--context prod --kubeconfig=f": {"helm uninstall web --kube-context=prod --kubeconfig=f", "flux delete kustomization web --context=prod --kubeconfig=f"},
+		"-s https://a --as-group=x --as-group=y": {
+			"helm uninstall web --kube-as-group=x --kube-as-group=y --kube-apiserver=https://a", "flux delete kustomization web --as-group=x --as-group=y --server=https://a",
+		},
+		"--token s3cret -n shop": {"helm uninstall web --kube-token=...", "flux delete kustomization web --token=..."},
+	} {
+		cmd := &cobra.Command{Use: "kubectl-gc", Run: func(*cobra.Command, []string) {}}
+		genericclioptions.NewConfigFlags(true).AddFlags(cmd.Flags())
+		cmd.SetArgs(strings.Fields(given))
+		if err := cmd.Execute(); err != nil {
+			t.Fatalf("%s: %v", given, err)
+		}
+		g := &globals{ran: cmd}
+		for i, words := range []string{"helm uninstall web", "flux delete kustomization web"} {
+			if got := g.commandOf(strings.Fields(words)); strings.ReplaceAll(got, "'", "") != want[i] {
+				t.Errorf("%s: %s, want %s", given, got, want[i])
+			}
 		}
 	}
 }

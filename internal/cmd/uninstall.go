@@ -21,7 +21,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/render"
 	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 const uninstallLong = `Show what a tool takes away when it removes what it has deployed, and what it
@@ -135,7 +134,7 @@ var ofThisRun = []string{"prepare", "yes", "interactive", "confirm", "timeout", 
 // next is what the user had better do next: what gets stuck first, or else what the tool does; where nothing can be done first, it says
 // why.
 func (o *uninstallOptions) next(u *render.Uninstall) string {
-	command := shell.Command(u.Command)
+	command := o.commandOf(u.Command)
 	var steps []string
 	switch {
 	case u.Halt != nil:
@@ -144,8 +143,8 @@ func (o *uninstallOptions) next(u *render.Uninstall) string {
 		return o.again(ofThisRun, "--prepare")
 	case u.Sticks(), u.Spoils() != nil:
 		steps = append(steps, u.WhyNotFirst(u.Forecast).String())
-		if hook := u.Hook(); hook != nil && hook.Cause == uninstall.HookRuns && u.Tool == "helm" {
-			steps = append(steps, shell.Command([]string{"helm", "get", "hooks", u.Name, "-n", u.Namespace}))
+		if u.HooksToRead() {
+			steps = append(steps, o.commandOf([]string{"helm", "get", "hooks", u.Name, "-n", u.Namespace}))
 		}
 	}
 	if u.Strands() && command != "" {

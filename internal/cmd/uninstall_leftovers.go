@@ -17,7 +17,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/render"
 	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 func (o *uninstallOptions) addLeftoversFlags(cmd *cobra.Command) {
@@ -68,7 +67,7 @@ func (o *uninstallOptions) listsLeftovers(ctx context.Context) error {
 		return err
 	}
 	if err := w.Over(saved); err != nil {
-		return notOver(saved, err)
+		return o.notOver(saved, err)
 	}
 	l := &render.Leftovers{
 		Saved: saved, Plan: calledFile(o.saved), Where: o.where, Cluster: w.ClusterUID(),
@@ -105,7 +104,7 @@ func kept(all []uninstall.Leftover) error {
 }
 
 // notOver says why nothing is left behind yet.
-func notOver(saved *uninstall.Saved, err error) error {
+func (o *uninstallOptions) notOver(saved *uninstall.Saved, err error) error {
 	var not uninstall.NotOverError
 	if !errors.As(err, &not) {
 		return err
@@ -113,7 +112,7 @@ func notOver(saved *uninstall.Saved, err error) error {
 	if not.Unread() {
 		err = incompleteError{err}
 	}
-	return hintedError{fmt.Errorf("listing what %s left behind: %w", saved.Title(), err), not.Hint(shell.Command(saved.Command))}
+	return hintedError{fmt.Errorf("listing what %s left behind: %w", saved.Title(), err), not.Hint(o.commandOf(saved.Command))}
 }
 
 // savedPlan reads the plan.

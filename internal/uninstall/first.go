@@ -14,10 +14,10 @@ import (
 )
 
 // First returns what had better be deleted before the tool begins, of what is foreseen of its deletes: the custom resources that get stuck,
-// or may, in its order, and would not while all of it is there. There is none ahead of a hook: it may keep these objects, free them, or
-// refuse the uninstallation.
+// or may, in its order, and would not while all of it is there. There is none ahead of a hook, or of hooks that were
+// not read: they may keep these objects, free them, or refuse the uninstallation.
 func (p *Plan) First(s *foresight.Forecast) []graph.Identity {
-	if s == nil || p.Hook() != nil {
+	if s == nil || p.Hook() != nil || p.first(HooksUnread) != nil {
 		return nil
 	}
 	certain := p.certain(s)
@@ -34,6 +34,8 @@ func (p *Plan) WhyNotFirst(s *foresight.Forecast) say.Text {
 		return say.Of(noEarlier)
 	case hook != nil:
 		return say.Of(notBeforeHook, hook.Item.Identity())
+	case p.first(HooksUnread) != nil:
+		return say.Of(notBeforeUnread)
 	}
 	certain, ofKubernetes := p.certain(s), say.Text{}
 	for _, id := range s.Saved(func(id graph.Identity) (graph.Identity, bool) { return p.maker(id, certain), true }) {

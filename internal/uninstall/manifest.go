@@ -140,6 +140,10 @@ func (d *document) items(of *document) []Item {
 	if strings.HasSuffix(d.Kind, "List") && d.Metadata.Name == "" {
 		var items []Item
 		for i := range d.Items {
+			// The items of a ConfigMapList need not say what they are (apimachinery's unstructuredJSONScheme, decodeToList).
+			if is := &d.Items[i].TypeMeta; is.Kind == "" || is.APIVersion == "" {
+				is.Kind, is.APIVersion = strings.TrimSuffix(d.Kind, "List"), d.APIVersion
+			}
 			items = append(items, d.Items[i].items(of)...)
 		}
 		return items

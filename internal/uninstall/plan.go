@@ -297,6 +297,12 @@ func (p *Plan) Spoils() *Open { return p.first(Wanted) }
 // Hook is the first that runs a program before the deletion, nil if there is none: it may bring about what else would not happen.
 func (p *Plan) Hook() *Open { return p.first(HookRuns, HookRunsNested, HookUnsure) }
 
+// HooksToRead reports whether hooks of a release decide what its uninstallation does, which "helm get hooks" prints.
+func (p *Plan) HooksToRead() bool {
+	hook := p.first(HookRuns, HookRunsNested, HookUnsure, HooksUnread)
+	return p.Tool == "helm" && hook != nil && (hook.Cause == HookRuns || hook.Cause == HooksUnread)
+}
+
 // first is the first that is open for one of some causes, nil for none.
 func (p *Plan) first(causes ...Cause) *Open {
 	if i := slices.IndexFunc(p.Open, func(o Open) bool { return slices.Contains(causes, o.Cause) }); i >= 0 {

@@ -207,12 +207,14 @@ func planned(t *testing.T, w *uninstall.World, words, texts []string) *uninstall
 		sets = append(sets, items)
 	}
 	switch words[0] {
-	case "helm":
+	case "helm", "helm-file": // of which the record was not read
 		version, err := strconv.Atoi(words[1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		return uninstall.Helm(w, uninstall.NewRelease(words[3], words[2], sets[0]), version)
+		release := uninstall.NewRelease(words[3], words[2], sets[0])
+		release.HooksUnread = words[0] == "helm-file"
+		return uninstall.Helm(w, release, version)
 	case "prune":
 		return uninstall.Prune(w, sets[0], sets[1])
 	}

@@ -32,6 +32,7 @@ const (
 	refuserFirst     say.Word = "delete first %s, which rejects deletes as soon as nothing answers it"
 	kubernetesOwn    say.Word = "%s is of a type of Kubernetes, and is not deleted first: its controller might wait for what uses it"
 	notAllRead       say.Word = "ask a user who is allowed to read everything: by what could be read nothing is deleted first"
+	notBeforeUnread  say.Word = "nothing is deleted ahead of hooks that were not read: put them into the file"
 	noEarlier        say.Word = "nothing that is deleted earlier prevents this: repair first what these rows name"
 )
 
