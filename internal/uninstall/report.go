@@ -174,9 +174,9 @@ func (r *Report) tokens(w *World) {
 // delivers reports whether what has deployed an object is what is removed, or goes by that.
 func (p *Plan) delivers(kind, namespace, name string) bool {
 	is := func(of, in, called string) bool {
-		return of != "" && kind == of && name == called && (namespace == in || namespace == "")
+		return kind == of && name == called && (namespace == in || namespace == "")
 	}
-	return is(p.Deliverer, p.Namespace, p.Name) || slices.ContainsFunc(p.delegates, func(d *delegate) bool {
+	return p.is(delivery.Mark{Kind: kind, Namespace: namespace, Name: name}) || slices.ContainsFunc(p.delegates, func(d *delegate) bool {
 		released, in, _ := HelmReleaseOf(d.object)
 		release := d.node.Resource().GroupResource() == delivery.HelmReleases && is("Release", in, released)
 		return release || is(d.node.Resource().Kind, d.node.Namespace(), d.node.Name())

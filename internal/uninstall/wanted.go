@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
@@ -31,24 +33,43 @@ func (f *following) spared() {
 	for _, id := range f.plan.Targets() {
 		uids = append(uids, id.UID)
 	}
-	var nodes []graph.Node
+	nodes, places := map[types.UID]graph.Node{}, map[schema.GroupVersionResource]sets.Set[string]{}
 	for n := range gc.Concerned(f.Graph, uids).All() {
-		if !n.Virtual() && !n.HasOwners() && len(n.Object().Labels) > 0 && len(f.plan.in(n.UID())) == 0 {
-			nodes = append(nodes, n)
+		r := n.Resource()
+		if _, made := makerOf(n); made || n.Virtual() || derived.Has(r.GroupResource()) || len(f.plan.in(n.UID())) > 0 {
+			continue // what a controller has made is that one's, and may bear its marks
+		}
+		if nodes[n.UID()] = n; places[r.GroupVersionResource] == nil {
+			places[r.GroupVersionResource] = sets.New[string]()
+		}
+		places[r.GroupVersionResource].Insert(n.Namespace())
+	}
+	var marked []unstructured.Unstructured
+	for resource, namespaces := range places {
+		for _, namespace := range f.Evidence.Where(resource.GroupResource(), namespaces) {
+			before := len(marked)
+			_ = f.Evidence.EachNaming(resource, namespace, marks, func() { marked = marked[:before] }, func(o *unstructured.Unstructured) { // it is noted as unread
+				marked = append(marked, *o)
+			})
 		}
 	}
-	slices.SortFunc(nodes, graph.Node.Compare)
-	for n, o := range wholes(f.Evidence, nodes) {
-		known := slices.ContainsFunc(f.plan.wanted, func(stays wanted) bool { return stays.object.UID == n.UID() })
+	known := len(f.plan.wanted)
+	for i := range marked {
+		o := &marked[i]
 		why := keepMark(o)
 		if m := f.another(o); m != nil {
 			why = belongsTo(m)
 		}
-		if why != "" && !known {
+		n, goes := nodes[o.GetUID()]
+		if goes && why != "" && !slices.ContainsFunc(f.plan.wanted[:known], func(stays wanted) bool { return stays.object.UID == n.UID() }) {
 			f.plan.wanted = append(f.plan.wanted, wanted{n.Identity(), why})
 		}
 	}
+	graph.SortByIdentity(f.plan.wanted[known:], func(stays *wanted) graph.Identity { return stays.object })
 }
+
+// marks are in the keys of all labels and annotations that say who has deployed an object, or that it is to be kept.
+var marks = []string{"argocd.argoproj.io/", "toolkit.fluxcd.io/", "olm.owner", "meta.helm.sh/", policyAnnotation}
 
 // another is who has deployed an object, nil when that is what is removed or goes, when it does not exist any more, or when nobody is known
 // to have.
