@@ -134,7 +134,11 @@ func (a *StuckAnswer) row(c *explain.Cause, report *explain.Report, roomy, way b
 	}
 	a.Style.flow(a.out, text, 0, "   ")
 	if next := nextOf(c); next != nil && way {
-		fmt.Fprintln(a.out, a.Style.cut("   "+printable(a.costed(next))))
+		with := ""
+		if first := a.rank(c.Of, report); first > 0 {
+			with = fmt.Sprintf("ends with %d; or ", first)
+		}
+		fmt.Fprintln(a.out, a.Style.cut("   "+with+printable(a.costed(next))))
 	}
 }
 

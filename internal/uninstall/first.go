@@ -30,7 +30,9 @@ func (p *Plan) First(s *foresight.Forecast) []graph.Identity {
 // WhyNotFirst says why nothing had better be deleted before the tool begins, although something gets stuck.
 func (p *Plan) WhyNotFirst(s *foresight.Forecast) say.Text {
 	switch hook := p.Hook(); {
-	case s == nil || hook != nil && hook.Cause == HookUnsure:
+	case s == nil:
+		return p.noneEarlier(nil)
+	case hook != nil && hook.Cause == HookUnsure:
 		return say.Of(noEarlier)
 	case hook != nil:
 		return say.Of(notBeforeHook, hook.Item.Identity())
@@ -55,8 +57,13 @@ func (p *Plan) WhyNotFirst(s *foresight.Forecast) say.Text {
 	if spoilt := p.Spoils(); spoilt != nil {
 		return say.Of(isToStay, spoilt.Item.Identity())
 	}
+	return p.noneEarlier(s.Unread)
+}
+
+// noneEarlier says that nothing is known to help, or not everything could be read.
+func (p *Plan) noneEarlier(unread []string) say.Text {
 	unlisted := p.graph.Snapshot().Unlisted()
-	if len(unlisted) == 0 && len(s.Unread) > 0 || slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return u.Reason == graph.Forbidden }) {
+	if len(unlisted) == 0 && len(unread) > 0 || slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return u.Reason == graph.Forbidden }) {
 		return say.Of(notAllRead)
 	}
 	return say.Of(noEarlier)
