@@ -173,10 +173,19 @@ func (b *barriers) lost(n graph.Node, w *controllers.Workload, grants func() []s
 	return deprivation{kind: ofRights, what: strings.Join(names, ", ")}
 }
 
-// retried reports whether something that refuses the deletion of an object certainly goes, and does not await that: what the tool does not
-// delete itself, and what has begun, a controller of Kubernetes tries until it succeeds.
+// retried reports whether something that refuses the deletion of an object certainly goes, and does not await that, while a controller
+// tries until it succeeds: the tool's, or one of Kubernetes what the tool does not delete itself, and what has begun.
 func (b *barriers) retried(object, refuses types.UID, begun bool) bool {
-	return (begun || len(b.of[object]) == 0) && b.gone(refuses, b.first(nil)) && !b.spares(refuses, object)
+	once := func(barrier int) bool { return !b.Plan.Job.Barriers[barrier].Retried }
+	return (begun || !slices.ContainsFunc(b.of[object], once)) && b.gone(refuses, b.first(nil)) && !b.spares(refuses, object)
+}
+
+// denies reports whether a policy or a binding may still deny the deletion of an object, or when that has begun the end of it, and whether
+// that is certain: the API server forgets one a second after it has gone (k8s.io/apiserver/pkg/admission/plugin/policy/generic, policySource).
+func (b *barriers) denies(uid types.UID, n graph.Node, begun bool) (denies, certain bool) {
+	m, _ := b.begins(n.UID())
+	later, goes := b.begins(uid)
+	return !b.awaited(uid, m) && !b.retried(n.UID(), uid, begun), !goes || slices.ContainsFunc(b.beginsIn(n.UID()), later.has)
 }
 
 // refusal is what one webhook means for the deletion of an object in this order; passing as in refusal.

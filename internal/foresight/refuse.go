@@ -78,12 +78,11 @@ func (l *forecaster) judgedDeletions(refused map[types.UID]refusal, definitions 
 	if l.now.evidence.NoneOf(admission.PolicyBindings.GroupResource()) {
 		return
 	}
-	goes := func(uid types.UID) bool { return l.going[uid] }
 	deniers := map[string]func(graph.Node) (string, bool){}
 	for _, part := range []string{"", "status", "finalize"} {
-		deniers[part] = l.now.reviewer.Deniers("UPDATE", part, goes)
+		deniers[part] = l.now.reviewer.Deniers("UPDATE", part, l.stands(true))
 	}
-	deletion := l.now.reviewer.Deniers("DELETE", "", goes)
+	deletion := l.now.reviewer.Deniers("DELETE", "", l.stands(false))
 	for uid := range l.going {
 		n, ok := l.node(uid)
 		if !ok || n.BeingDeleted() || definitions[n.Resource().GroupResource()] || refused[uid].outlook >= Unclear {
@@ -106,6 +105,17 @@ func (l *forecaster) judgedDeletions(refused map[types.UID]refusal, definitions 
 		case policy != "":
 			refused[uid] = refusal{id: n.Identity(), outlook: Unclear, why: say.Of(MayStick, say.Of(judged, policy)), begun: begun}
 		}
+	}
+}
+
+// stands returns what reports whether something that denies the deletion of an object, or when that has begun the end of it, is there by
+// then, and whether that is certain.
+func (l *forecaster) stands(begun bool) func(types.UID, graph.Node) (stands, certain bool) {
+	return func(uid types.UID, n graph.Node) (stands, certain bool) {
+		if l.order.known() {
+			return l.order.denies(uid, n, begun)
+		}
+		return !l.going[uid], true
 	}
 }
 

@@ -51,6 +51,8 @@ type Barrier struct {
 	After []int
 	// Awaited: what comes after it begins only when all of it has gone.
 	Awaited bool
+	// Retried: a controller tries the deletes that are refused again and again.
+	Retried bool
 	// Wave is with which others it is played, counted from 0.
 	Wave int
 }

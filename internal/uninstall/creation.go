@@ -159,7 +159,7 @@ func (c *creation) denied(of *graph.Resource, labels map[string]string, operatio
 			}
 		}
 	}
-	switch policy, sure := reviewer.Deniers(operation, "", c.then.IsGone)(n); {
+	switch policy, sure := reviewer.Deniers(operation, "", func(uid types.UID, _ graph.Node) (bool, bool) { return !c.then.IsGone(uid), true })(n); {
 	case sure && !certain:
 		return say.Of(hookDenied, policy, what), true
 	case policy != "" && why.IsZero():

@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -251,6 +252,7 @@ func (p *Plan) Follows(uid types.UID) bool {
 func (p *Plan) Job() preview.Job {
 	j := preview.Job{Policy: p.Policy, Targets: p.Targets(), Needs: p.needs}
 	for _, b := range p.Barriers {
+		b.Retried = cmp.Or(b.By.UID, p.Own.UID) != "" && !slices.Contains(b.Objects, p.Own)
 		j.Barriers = append(j.Barriers, b.Barrier)
 	}
 	return j

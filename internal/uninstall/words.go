@@ -146,7 +146,7 @@ var openBecause = map[Cause]string{
 	Unfinalized:     "the HelmRelease has no finalizer, so its release stays installed",
 	NotInstalled:    "the HelmRelease has no release by its status, so nothing is uninstalled",
 	Unrecorded:      "the release of the HelmRelease has no record any more, so nothing is uninstalled",
-	Refused:         "a webhook rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling",
+	Refused:         "the API server rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling",
 	Wanted:          "%s, but it is deleted with something else that goes",
 	Uninstalled:     "it is uninstalled already, and only its history is kept",
 }

@@ -116,20 +116,28 @@ func (a *Reviewer) paramOf(b Bound) (Param, bool) {
 }
 
 // Deniers returns, by their names, the policies that may deny an operation on an object, or on a subresource of it, by one of their bindings, and whether one certainly does: mostly
-// what their expressions say of it is not known. Those that go, as skip says, are none. What could not be read is noted as unread.
-func (a *Reviewer) Deniers(operation, subresource string, skip func(types.UID) bool) func(graph.Node) (policy string, certain bool) {
+// what their expressions say of it is not known. stands says whether a policy or a binding is there when it is asked about an object. What could not be read is noted as unread.
+func (a *Reviewer) Deniers(operation, subresource string, stands func(types.UID, graph.Node) (stands, certain bool)) func(graph.Node) (policy string, certain bool) {
 	var asked []func(graph.Node) bool
 	var bound []Bound
 	for _, b := range a.Bindings(Validating) {
 		actions, _, _ := unstructured.NestedStringSlice(b.binding.Object, "spec", "validationActions")
-		if slices.Contains(actions, "Deny") && !slices.ContainsFunc(b.Policies(), skip) {
+		if slices.Contains(actions, "Deny") {
 			asked, bound = append(asked, a.PolicyAsked(b.policy, b.binding, operation, subresource)), append(bound, b)
 		}
 	}
 	return func(n graph.Node) (policy string, certain bool) {
 		for i, is := range asked {
-			if !certain && is(n) {
-				policy, certain = bound[i].policy.GetName(), bound[i].deniesAll()
+			if certain || !is(n) {
+				continue
+			}
+			b, there, sure := &bound[i], true, true
+			for _, uid := range b.Policies() {
+				is, always := stands(uid, n)
+				there, sure = there && is, sure && always
+			}
+			if there {
+				policy, certain = b.policy.GetName(), sure && b.deniesAll()
 			}
 		}
 		return policy, certain
