@@ -147,10 +147,21 @@ func (c *creation) lacking() graph.Identity {
 
 // denied returns who refuses, or might, an operation on an object of a type: a webhook that nothing answers, a policy, or a quota.
 func (c *creation) denied(of *graph.Resource, labels map[string]string, operation string, what say.Text) (why say.Text, certain bool) {
-	reviewer := admission.New(context.Background(), nil, c.then, nil) // it sends nothing
 	alone := &graph.Snapshot{Mapper: c.Graph.Snapshot().Mapper}
 	alone.Add(graph.Object{Resource: of, Namespace: c.hook.live.Namespace, Name: c.hook.live.Name, Labels: labels})
 	n := graph.New(alone).At(0)
+	why, certain = c.refused(n, operation, what)
+	if quota, limit := c.full(of.GroupResource(), n.Namespace()); quota != "" && operation == "CREATE" && !certain {
+		emptied := slices.ContainsFunc(c.plan.Targets(), func(id graph.Identity) bool { return id.Namespace == n.Namespace() })
+		return say.Of(hookOverQuota, quota, limit), !emptied
+	}
+	return why, certain
+}
+
+// refused returns who refuses, or might, an operation on an object: a webhook that nothing answers, or a policy. The API server forgets one
+// a second after it has gone (k8s.io/apiserver/pkg/admission/plugin/policy/generic, policySource).
+func (c *creation) refused(n graph.Node, operation string, what say.Text) (why say.Text, certain bool) {
+	reviewer := admission.New(context.Background(), nil, c.then, nil) // it sends nothing
 	for h, sure := range reviewer.Refusing(n, operation, "") {
 		if at := h.ClientConfig.Service; !certain && reviewer.ServingOf(h).Dead {
 			service := evidence.Identity(evidence.Services, at.Namespace, at.Name)
@@ -159,15 +170,15 @@ func (c *creation) denied(of *graph.Resource, labels map[string]string, operatio
 			}
 		}
 	}
-	switch policy, sure := reviewer.Deniers(operation, "", func(uid types.UID, _ graph.Node) (bool, bool) { return !c.then.IsGone(uid), true })(n); {
+	stands := func(uid types.UID, _ graph.Node) (stands, certain bool) {
+		gone := c.then.IsGone(uid)
+		return !gone || c.event == postDelete, !gone
+	}
+	switch policy, sure := admission.New(context.Background(), nil, c.Evidence, nil).Deniers(operation, "", stands)(n); {
 	case sure && !certain:
 		return say.Of(hookDenied, policy, what), true
 	case policy != "" && why.IsZero():
 		why = say.Of(hookJudged, policy, what)
-	}
-	if quota, limit := c.full(of.GroupResource(), n.Namespace()); quota != "" && operation == "CREATE" && !certain {
-		emptied := slices.ContainsFunc(c.plan.Targets(), func(id graph.Identity) bool { return id.Namespace == n.Namespace() })
-		return say.Of(hookOverQuota, quota, limit), !emptied
 	}
 	return why, certain
 }

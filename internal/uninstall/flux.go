@@ -189,7 +189,7 @@ func HelmReleaseBy(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan,
 		return p, err
 	}
 	within := *w
-	release.Namespace, within.Namespace = namespace, namespace
+	release.Namespace, within.Namespace, release.Storage = namespace, namespace, storage
 	return HelmRelease(&within, n, o, release, w.VersionOf(release)), nil
 }
 
@@ -229,6 +229,9 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 	p.Order, p.Marks, p.Items = "Flux with "+helm.Order, helm.Marks, helm.Items
 	p.Kept, p.Absent, p.Open, p.Halt = helm.Kept, helm.Absent, append(p.Open, helm.Open...), helm.Halt
 	p.Barriers = append(p.Barriers, helm.Barriers...)
+	if refused := p.first(Refused); refused != nil { // as below
+		p.doubt(n.UID(), say.Of(foresight.MayStick, refused.Says()))
+	}
 	switch {
 	case p.Halt == nil:
 	case p.Halt.Cause == Uninstalled: // helm-controller ends then

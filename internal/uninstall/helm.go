@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // The major versions of Helm, whose rules differ.
@@ -34,6 +36,8 @@ var helm4Order = slices.Concat([]string{"ValidatingWebhookConfiguration", "Mutat
 // Release is a release of Helm, or what somebody says that it is.
 type Release struct {
 	Name, Namespace string
+	// Storage is the namespace of its records when that is another.
+	Storage string
 	// Items are the objects of its manifest, Hooks those of its hooks, CRDs those of the chart's directory crds/.
 	Items, CRDs []Item
 	Hooks       []HelmHook
@@ -118,7 +122,24 @@ func Helm(w *World, r *Release, version int) *Plan {
 	if fails := w.replaces(p, run, postDelete, version); fails != nil {
 		p.Open = append(p.Open, *fails)
 	}
+	w.purges(p, r)
 	return p
+}
+
+// purges adds why Helm cannot delete the records of a release, which it does last, or might not be able to.
+func (w *World) purges(p *Plan, r *Release) {
+	c := w.creation(p, nil, postDelete, func(graph.Identity) bool { return false })
+	for _, n := range w.records(cmp.Or(r.Storage, r.Namespace), r.Name) {
+		why, certain := c.refused(n, "DELETE", say.Of(purge))
+		open := Open{Cause: MayRefuse, Item: itemOf(n), Detail: why.And(purgeMayFail).String()}
+		if certain {
+			open.Cause, open.Detail = Refused, why.And(purgeFails).String()
+		}
+		if !why.IsZero() {
+			p.Open = append(p.Open, open)
+			return
+		}
+	}
 }
 
 // all returns the objects of the release, of its hooks and of the chart's crds/, in this order.

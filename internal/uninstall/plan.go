@@ -189,8 +189,9 @@ const (
 	Unread Cause = "Unread"
 	// NoSuchKind: the server has no such type, so that the tool cannot tell where the object is.
 	NoSuchKind Cause = "NoSuchKind"
-	// Refused: the API server refuses deletes, so that the tool fails at last.
-	Refused Cause = "Refused"
+	// Refused: the API server refuses deletes, so that the tool fails at last. MayRefuse: it might refuse that of the release's record.
+	Refused   Cause = "Refused"
+	MayRefuse Cause = "MayRefuse"
 	// Generated: the object has no name, but a generateName, so that which objects were made of it is not known.
 	Generated Cause = "Generated"
 	// Wanted: the object is to stay, as Detail says, and goes with something else.

@@ -68,6 +68,7 @@ func (r *Report) foreseen(w *World) {
 	p, s := r.Plan, r.Forecast
 	p.Doubt(r.Preview.Report.Outcomes, s)
 	if p.Tool == "helm" && slices.ContainsFunc(p.Targets(), func(id graph.Identity) bool { return slices.Contains(s.Refused(), id.UID) }) {
+		p.Open = slices.DeleteFunc(p.Open, func(o Open) bool { return o.Cause == Refused || o.Cause == MayRefuse }) // the records stay
 		p.Open = append(p.Open, Open{Cause: Refused})
 	}
 	r.stay()
@@ -192,7 +193,7 @@ func (r *Report) Sticks() bool {
 
 // fails reports whether the tool fails for what is open, or whether that is not known because it could not be read.
 func (o *Open) fails() bool {
-	return o.Fails() || slices.Contains([]Cause{Unread, Nested, HookUnsure, HookUnsureAfter}, o.Cause)
+	return o.Fails() || slices.Contains([]Cause{Unread, Nested, HookUnsure, HookUnsureAfter, MayRefuse}, o.Cause)
 }
 
 // Fails reports whether the tool certainly reports a failure for what is open: for a kind or a name that is missing only if that is a

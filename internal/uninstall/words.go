@@ -41,12 +41,15 @@ const (
 	creationItself say.Word = "its creation"
 	creationOfPods say.Word = "the creation of its pods"
 	laterDeletion  say.Word = "its deletion after it has run"
+	purge          say.Word = "the deletion of Helm's record"
 	hookRefused    say.Word = "%s must allow %s, but nothing answers at %s"
 	hookMayRefuse  say.Word = "%s might have to allow %s, and nothing answers at %s"
 	hookDenied     say.Word = "ValidatingAdmissionPolicy/%s denies %s"
 	hookJudged     say.Word = "ValidatingAdmissionPolicy/%s decides about %s, and its answer is unknown"
 	hookOverQuota  say.Word = "%s is exhausted (%s)"
 	mayFail        say.Word = "; if the hook fails, so does Helm"
+	purgeMayFail   say.Word = "; if it is refused, Helm fails at the end, and keeps the release"
+	purgeFails     say.Word = ", so Helm reports a failure at the end and keeps the release"
 	hookConflicts  say.Word = "Helm 4 applies it as it is in the chart, and does not overwrite fields that %s has changed since"
 	hookFinalizers say.Word = "it is created with finalizers (%s), and deleted later, which gets stuck unless a controller removes them"
 )
@@ -147,6 +150,7 @@ var openBecause = map[Cause]string{
 	NotInstalled:    "the HelmRelease has no release by its status, so nothing is uninstalled",
 	Unrecorded:      "the release of the HelmRelease has no record any more, so nothing is uninstalled",
 	Refused:         "the API server rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling",
+	MayRefuse:       "%s",
 	Wanted:          "%s, but it is deleted with something else that goes",
 	Uninstalled:     "it is uninstalled already, and only its history is kept",
 }
@@ -163,6 +167,8 @@ func (o *Open) Says() string {
 		return fmt.Sprintf("the API server has no %s in %s, so the tool cannot delete it", o.Item.Kind, strings.TrimSuffix(o.Item.GroupVersion().String(), "/")) + o.Detail
 	case Generated:
 		return cmp.Or(o.Detail, "has a generateName, so which objects were made of it is not known")
+	case Refused:
+		return cmp.Or(o.Detail, openBecause[Refused])
 	case MayKeep:
 		return cmp.Or(o.Detail, "syncOptions of the Application: Argo CD 3.4 and later keeps it")
 	}

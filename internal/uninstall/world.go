@@ -5,6 +5,7 @@ package uninstall
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,6 +43,19 @@ func (w *World) Record(namespace, release string) string {
 		names = append(names, n.Name())
 	}
 	return Latest(release, names)
+}
+
+// records returns what Helm keeps of a release, by its driver Secrets or ConfigMaps, of all revisions.
+func (w *World) records(namespace, release string) (all []graph.Node) {
+	for _, resource := range []schema.GroupVersionResource{evidence.Secrets, evidence.ConfigMaps} {
+		for _, n := range w.Evidence.Within(resource.GroupResource(), namespace) {
+			if Latest(release, []string{n.Name()}) != "" {
+				all = append(all, n)
+			}
+		}
+	}
+	slices.SortFunc(all, graph.Node.Compare)
+	return all
 }
 
 // VersionOf is the major version of the Helm that uninstalls a release.
