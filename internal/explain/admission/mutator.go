@@ -218,6 +218,7 @@ func (a *Reviewer) PolicyAsked(policy, binding *unstructured.Unstructured, opera
 func (a *Reviewer) constrained(o *unstructured.Unstructured, field, operation, subresource string) func(graph.Node) bool {
 	var m struct {
 		ResourceRules     []admissionRule       `json:"resourceRules"`
+		MatchPolicy       string                `json:"matchPolicy"`
 		NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
 		ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
 	}
@@ -227,9 +228,9 @@ func (a *Reviewer) constrained(o *unstructured.Unstructured, field, operation, s
 		return func(graph.Node) bool { return ofBinding }
 	}
 	if len(m.ResourceRules) == 0 && ofBinding {
-		m.ResourceRules = []admissionRule{{APIGroups: []string{"*"}, Resources: []string{"*/*"}, Operations: []string{"*"}}}
+		m.ResourceRules = []admissionRule{{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Operations: []string{"*"}}}
 	}
-	h := &Webhook{Spec: Spec{Rules: m.ResourceRules, NamespaceSelector: m.NamespaceSelector, ObjectSelector: m.ObjectSelector}}
+	h := &Webhook{Spec: Spec{Rules: m.ResourceRules, MatchPolicy: m.MatchPolicy, NamespaceSelector: m.NamespaceSelector, ObjectSelector: m.ObjectSelector}}
 	return func(n graph.Node) bool {
 		matches, _ := a.Matches(h, operation, subresource, n)
 		return matches

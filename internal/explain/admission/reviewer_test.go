@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/controllers"
@@ -236,12 +237,16 @@ func testExpectInVain(t *testing.T) {
 // for its answer; one whose conditions decide does not.
 func TestDeadWebhook(t *testing.T) {
 	const hook = `ValidatingWebhookConfiguration/c {"webhooks":[{"name":"w.example.com","failurePolicy":%q,"clientConfig":{"service":{"namespace":"x","name":"gone"}},"rules":[{"operations":["UPDATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"]}]%s}]}`
+	const old = `{"operations":["UPDATE"],"apiGroups":[""],"apiVersions":["v1beta1"],"resources":["configmaps"]}`
 	for _, c := range []struct {
 		policy, more, operation string
 		want                    bool
 	}{
 		{"Fail", "", "UPDATE", true},
 		{"Fail", "", "DELETE", false},
+		{"Fail", `,"matchPolicy":"Exact"`, "UPDATE", true},
+		{"Fail", `,"matchPolicy":"Equivalent","rules":[` + old + `]`, "UPDATE", true},
+		{"Fail", `,"matchPolicy":"Exact","rules":[` + old + `]`, "UPDATE", false},
 		{"Ignore", "", "UPDATE", false},
 		{"Fail", `,"matchConditions":[{"name":"n","expression":"true"}]`, "UPDATE", false},
 		{"Fail", `,"namespaceSelector":{"matchLabels":{"a":"b"}}`, "UPDATE", false},
@@ -253,6 +258,26 @@ func TestDeadWebhook(t *testing.T) {
 		}
 		if found != c.want || !uninstalled {
 			t.Errorf("%+v: found %v, uninstalled %v", c, found, uninstalled)
+		}
+	}
+}
+
+// Rules of a policy are about one version alone if its matchPolicy, or that of its binding, is Exact.
+func TestExactPolicy(t *testing.T) {
+	const of = `"resourceRules":[{"operations":["DELETE"],"apiGroups":[""],"apiVersions":[%q],"resources":["configmaps"]}]`
+	for _, c := range []struct {
+		policy, binding, want string
+	}{
+		{`"matchPolicy":"Exact",` + fmt.Sprintf(of, "v1"), `"matchPolicy":"Exact"`, "p"},
+		{`"matchPolicy":"Exact",` + fmt.Sprintf(of, "v2"), ``, ""},
+		{fmt.Sprintf(of, "v2"), `"matchPolicy":"Exact"`, "p"},
+		{fmt.Sprintf(of, "v2"), `"matchPolicy":"Exact",` + fmt.Sprintf(of, "v2"), ""},
+	} {
+		a, nodes, _ := reviewer(t, held+fmt.Sprintf(`ValidatingAdmissionPolicy/p {"spec":{"matchConstraints":{%s},"validations":[{"expression":"false"}]}}
+ValidatingAdmissionPolicyBinding/b {"spec":{"policyName":"p","matchResources":{%s},"validationActions":["Deny"]}}`, c.policy, c.binding))
+		there := func(types.UID, graph.Node) (bool, bool) { return true, true }
+		if got, certain := a.Deniers("DELETE", "", there)(nodes[0]); got != c.want || certain != (c.want != "") {
+			t.Errorf("%+v: %q, certain %v", c, got, certain)
 		}
 	}
 }

@@ -44,6 +44,7 @@ type Spec struct {
 	TimeoutSeconds    int64                 `json:"timeoutSeconds"`
 	ClientConfig      ClientConfig          `json:"clientConfig"`
 	Rules             []admissionRule       `json:"rules"`
+	MatchPolicy       string                `json:"matchPolicy"`
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
 	ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
 	MatchConditions   []matchCondition      `json:"matchConditions"`
@@ -76,9 +77,7 @@ type admissionRule struct {
 }
 
 // covers reports whether the rule is about an operation on a resource, or on a
-// subresource of it when that is not empty. Which version it names does not
-// matter: rules match other versions of the resource unless their matchPolicy is
-// Exact, which is hardly used. The stars mean what they do in
+// subresource of it when that is not empty, in any version. The stars mean what they do in
 // k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules.
 func (r admissionRule) covers(operation string, resource graph.Resource, subresource string) bool {
 	if r.Scope == "Namespaced" && !resource.Namespaced || r.Scope == "Cluster" && resource.Namespaced {
@@ -89,6 +88,14 @@ func (r admissionRule) covers(operation string, resource graph.Resource, subreso
 			name, sub, _ := strings.Cut(name, "/")
 			return (name == "*" || name == resource.Resource) && (sub == "*" || sub == subresource)
 		})
+}
+
+// covers reports whether one of its rules is about an operation on a resource, or on a subresource of it when that is not empty. Rules match
+// other versions of the resource, too, unless their matchPolicy is Exact.
+func (s *Spec) covers(operation string, resource graph.Resource, subresource string) bool {
+	return slices.ContainsFunc(s.Rules, func(r admissionRule) bool {
+		return (s.MatchPolicy != "Exact" || evidence.Lists(r.APIVersions, resource.Version)) && r.covers(operation, resource, subresource)
+	})
 }
 
 // webhookList holds the entries of all webhook configurations.
@@ -155,8 +162,7 @@ func (a *Reviewer) Matches(h *Webhook, operation, subresource string, n graph.No
 	if o.Resource.Group == admissionGroup { // webhooks are not asked about admission itself
 		return false, true
 	}
-	covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers(operation, *o.Resource, subresource) })
-	if !covered || !Selects(h.ObjectSelector, o.Labels) {
+	if !h.covers(operation, *o.Resource, subresource) || !Selects(h.ObjectSelector, o.Labels) {
 		return false, true
 	}
 	selects, known := a.selectsNamespace(h.NamespaceSelector, n)
@@ -252,9 +258,8 @@ func (a *Reviewer) DeadWebhooks(n graph.Node, operation, subresource string) ite
 func (a *Reviewer) DeadForPods(n graph.Node) iter.Seq2[*Webhook, *Serving] {
 	pods := graph.Resource{GroupVersionResource: evidence.Pods, Kind: "Pod", Namespaced: true}
 	return a.dead(a.closed(func(h *Webhook) (bool, bool) {
-		covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers("CREATE", pods, "") })
 		selects, known := a.selectsNamespace(h.NamespaceSelector, n)
-		return covered && selectsAll(h.ObjectSelector) && len(h.MatchConditions) == 0 && selects, known
+		return h.covers("CREATE", pods, "") && selectsAll(h.ObjectSelector) && len(h.MatchConditions) == 0 && selects, known
 	}))
 }
 
