@@ -101,7 +101,7 @@ func TestRulesAreValues(t *testing.T) {
 
 // layerOf returns the entry of order that a package is part of.
 func layerOf(name string) string {
-	if slices.Contains(order, name) {
+	if slices.Contains(order, name) || strings.HasPrefix(name, "explain/rules/") { // each of these has a place of its own
 		return name
 	}
 	layer, _, _ := strings.Cut(name, "/")

@@ -6,8 +6,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,12 +20,18 @@ import (
 var sentences = map[string]int{
 	"foresight": 0, "preview": 0, "check": 0, "uninstall": 0, "explain": 0,
 	"explain/evidence": 0, "explain/finding": 0,
-	"explain/rules": 0, "explain/rules/workload": 0, "explain/rules/definition": 0, "explain/rules/write": 0, "explain/rules/collector": 0, "explain/rules/namespace": 0, "explain/rules/pod": 0, "explain/rules/storage": 0, "explain/rules/network": 0, "explain/rules/usage": 0, "explain/rules/finalizer": 0,
+	"explain/rules": 0, "explain/rules/workload": 0, "explain/rules/definition": 0, "explain/rules/write": 0, "explain/rules/collector": 0, "explain/rules/namespace": 0, "explain/rules/pod": 0, "explain/rules/storage": 0, "explain/rules/network": 0, "explain/rules/usage": 0, "explain/rules/finalizer": 0, "explain/rules/untouched": 0,
 	"explain/admission": 1, "explain/controllers": 1, // each is a pattern of what the API server says
 }
 
 // TestWordsInOnePlace: what people read is edited together, and nothing decides anything by a sentence.
 func TestWordsInOnePlace(t *testing.T) {
+	rules, _ := filepath.Glob("../internal/explain/rules/*/words.go")
+	for _, file := range rules {
+		if name := strings.TrimPrefix(filepath.Dir(file), "../internal/"); !slices.Contains(slices.Collect(maps.Keys(sentences)), name) {
+			t.Errorf("%s is not among those of which the sentences are counted", name)
+		}
+	}
 	for name, most := range sentences {
 		files, err := filepath.Glob("../internal/" + name + "/*.go")
 		if err != nil || len(files) == 0 {
