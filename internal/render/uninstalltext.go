@@ -31,7 +31,7 @@ func UninstallText(w io.Writer, style Style, where *answer.Where, u *Uninstall, 
 		switch o := &u.Open[i]; {
 		case o.Fails():
 			t.row(cross, "FAILS", red, openSays(o))
-		case o.Cause == uninstall.Wanted:
+		case o.Cause == uninstall.Wanted, o.Cause == uninstall.TakenOver:
 			t.row(cross, "BREAKS", red, openSays(o))
 		default:
 			t.row(question, "NOT KNOWN", yellow, openSays(o))

@@ -54,6 +54,9 @@ func (p *Plan) WhyNotFirst(s *foresight.Forecast) say.Text {
 	if !ofKubernetes.IsZero() {
 		return ofKubernetes
 	}
+	if taken := p.first(TakenOver); taken != nil {
+		return say.Of(isTakenOver, taken.Item.Identity())
+	}
 	if spoilt := p.Spoils(); spoilt != nil {
 		return say.Of(isToStay, spoilt.Item.Identity())
 	}

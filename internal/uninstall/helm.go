@@ -174,7 +174,7 @@ func (p *Plan) owned(w *World, r *Release, all []found) []found {
 		case o == nil:
 			p.Open = append(p.Open, Open{Cause: Unread, Item: f.Item})
 			owned = append(owned, f)
-		case o.GetLabels()["app.kubernetes.io/managed-by"] == "Helm" && delivery.Release(o) == r.Namespace+"/"+r.Name:
+		case byHelm(o.GetLabels()) && delivery.Release(o) == r.Namespace+"/"+r.Name:
 			owned = append(owned, f)
 		default:
 			p.keep(&f, NotOwned, delivery.Release(o))

@@ -194,8 +194,10 @@ const (
 	MayRefuse Cause = "MayRefuse"
 	// Generated: the object has no name, but a generateName, so that which objects were made of it is not known.
 	Generated Cause = "Generated"
-	// Wanted: the object is to stay, as Detail says, and goes with something else.
-	Wanted Cause = "Wanted"
+	// Wanted: the object is to stay, as Detail says, and goes with something else. TakenOver: another release has it by now, and the tool deletes
+	// it itself.
+	Wanted    Cause = "Wanted"
+	TakenOver Cause = "TakenOver"
 	// NoParent: the object is not the parent of an apply set.
 	NoParent Cause = "NoParent"
 	// Elsewhere: the objects are in another cluster.
@@ -295,7 +297,7 @@ func (p *Plan) Stop() {
 func (p *Plan) Stopped() bool { return p.first(NoController) != nil }
 
 // Spoils is the first object that is to stay and goes, nil if there is none.
-func (p *Plan) Spoils() *Open { return p.first(Wanted) }
+func (p *Plan) Spoils() *Open { return p.first(Wanted, TakenOver) }
 
 // Hook is the first that runs a program before the deletion, nil if there is none: it may bring about what else would not happen.
 func (p *Plan) Hook() *Open { return p.first(HookRuns, HookRunsNested, HookUnsure) }

@@ -20,7 +20,7 @@ func Prune(w *World, before, after []Item) *Plan {
 	for _, f := range w.find(after) {
 		known[key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}] = f.state != unnamed
 		if f.state == present {
-			p.wanted = append(p.wanted, wanted{f.id(), inNewManifests})
+			p.wanted = append(p.wanted, wanted{object: f.id(), why: inNewManifests})
 		}
 	}
 	all, removed := w.find(before), []found(nil)

@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,7 +78,7 @@ func (r *Report) foreseen(w *World) {
 	going := r.Preview.Going()
 	for _, stays := range p.wanted {
 		if id := stays.object; going[id.UID] {
-			p.Open = append(p.Open, Open{Cause: Wanted, Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(), Namespace: id.Namespace, Name: id.Name}, Detail: stays.why})
+			p.Open = append(p.Open, Open{Cause: cmp.Or(stays.cause, Wanted), Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(), Namespace: id.Namespace, Name: id.Name}, Detail: stays.why})
 		}
 	}
 	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })           // with its namespace, or its owner

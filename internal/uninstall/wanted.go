@@ -20,13 +20,15 @@ import (
 type wanted struct {
 	object graph.Identity
 	why    string
+	cause  Cause // empty for Wanted
 }
 
-// spared finds what is to stay and may go with what the tool deletes: what it keeps on purpose, and what another has deployed.
+// spared finds what is to stay and may go with what the tool deletes: what it keeps on purpose, and what another has deployed; and what it
+// deletes itself although another release has it now, as Helm 3 does (helm.sh/helm/v3/pkg/action/uninstall.go, deleteRelease).
 func (f *following) spared() {
 	for i := range f.plan.Kept {
 		if k := &f.plan.Kept[i]; k.Object.UID != "" && (k.Reason == ResourcePolicy || k.Reason == MarkedOff) {
-			f.plan.wanted = append(f.plan.wanted, wanted{k.Object, keptByTool(k)})
+			f.plan.wanted = append(f.plan.wanted, wanted{object: k.Object, why: keptByTool(k)})
 		}
 	}
 	var uids []types.UID
@@ -36,7 +38,8 @@ func (f *following) spared() {
 	nodes, places := map[types.UID]graph.Node{}, map[schema.GroupVersionResource]sets.Set[string]{}
 	for n := range gc.Concerned(f.Graph, uids).All() {
 		r := n.Resource()
-		if _, made := makerOf(n); made || n.Virtual() || derived.Has(r.GroupResource()) || len(f.plan.in(n.UID())) > 0 {
+		_, made := makerOf(n)
+		if target := len(f.plan.in(n.UID())) > 0; n.Virtual() || target && !byHelm(n.Object().Labels) || !target && (made || derived.Has(r.GroupResource())) {
 			continue // what a controller has made is that one's, and may bear its marks
 		}
 		if nodes[n.UID()] = n; places[r.GroupVersionResource] == nil {
@@ -56,13 +59,16 @@ func (f *following) spared() {
 	known := len(f.plan.wanted)
 	for i := range marked {
 		o := &marked[i]
-		why := keepMark(o)
-		if m := f.another(o); m != nil {
+		why, target, cause := keepMark(o), len(f.plan.in(o.GetUID())) > 0, Cause("")
+		if target {
+			why, cause = "", TakenOver
+		}
+		if m := f.another(o, target); m != nil {
 			why = belongsTo(m)
 		}
 		n, goes := nodes[o.GetUID()]
 		if goes && why != "" && !slices.ContainsFunc(f.plan.wanted[:known], func(stays wanted) bool { return stays.object.UID == n.UID() }) {
-			f.plan.wanted = append(f.plan.wanted, wanted{n.Identity(), why})
+			f.plan.wanted = append(f.plan.wanted, wanted{n.Identity(), why, cause})
 		}
 	}
 	graph.SortByIdentity(f.plan.wanted[known:], func(stays *wanted) graph.Identity { return stays.object })
@@ -71,13 +77,20 @@ func (f *following) spared() {
 // marks are in the keys of all labels and annotations that say who has deployed an object, or that it is to be kept.
 var marks = []string{"argocd.argoproj.io/", "toolkit.fluxcd.io/", "olm.owner", "meta.helm.sh/", policyAnnotation}
 
+// byHelm reports whether labels say that an object is of a release.
+func byHelm(labels map[string]string) bool { return labels["app.kubernetes.io/managed-by"] == "Helm" }
+
 // another is who has deployed an object, nil when that is what is removed or goes, when it does not exist any more, or when nobody is known
-// to have.
-func (f *following) another(o *unstructured.Unstructured) *delivery.Mark {
+// to have. For a target that is a release alone: only by its marks Helm takes something over.
+func (f *following) another(o *unstructured.Unstructured, target bool) *delivery.Mark {
 	marks := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool {
-		return m.Usual || m.Kind == "ApplySet" || m.Kind == "Release" && o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm"
+		return m.Usual || m.Kind == "ApplySet" || m.Kind == "Release" && !byHelm(o.GetLabels())
 	})
-	if len(marks) == 0 || slices.ContainsFunc(marks, func(m delivery.Mark) bool { return f.plan.delivers(m.Kind, m.Namespace, m.Name) }) || !f.exists(&marks[0]) {
+	if slices.ContainsFunc(marks, func(m delivery.Mark) bool { return f.plan.delivers(m.Kind, m.Namespace, m.Name) }) {
+		return nil
+	}
+	marks = slices.DeleteFunc(marks, func(m delivery.Mark) bool { return target && m.Kind != "Release" })
+	if len(marks) == 0 || !f.exists(&marks[0]) {
 		return nil
 	}
 	return &marks[0]

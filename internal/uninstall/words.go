@@ -28,6 +28,7 @@ const (
 	isUninstallation say.Word = "the deletion of %s is the uninstallation itself, so it is not deleted first; explain-stuck says how it is freed when it is stuck"
 	deletesMore      say.Word = "the deletion of %s also deletes what that has deployed, so it is not deleted first: uninstall %s shows it; if all of that is to go, delete it first"
 	isToStay         say.Word = "%s is to stay, but is deleted with something else that goes: keep that, too, or remove it first where it belongs"
+	isTakenOver      say.Word = "%s belongs to another release by now, and is deleted all the same: Helm 4 would skip it"
 	notCertain       say.Word = "unclear whether the tool deletes %s, so it is not deleted first"
 	refuserFirst     say.Word = "delete first %s, which rejects deletes as soon as nothing answers it"
 	kubernetesOwn    say.Word = "%s is of a type of Kubernetes, and is not deleted first: its controller might wait for what uses it"
@@ -151,6 +152,7 @@ var openBecause = map[Cause]string{
 	Unrecorded:      "the release of the HelmRelease has no record any more, so nothing is uninstalled",
 	Refused:         "the API server rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling",
 	MayRefuse:       "%s",
+	TakenOver:       "%s by now, but it is deleted all the same",
 	Wanted:          "%s, but it is deleted with something else that goes",
 	Uninstalled:     "it is uninstalled already, and only its history is kept",
 }
