@@ -76,15 +76,8 @@ func (w *World) usersOf(ids []graph.Identity) users {
 func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []graph.Identity) {
 	var texts []string
 	var targets []*mention.Target
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id graph.Identity) bool { // roles and groups are named by bindings alone
-		roles := id.Resource.Group == evidence.ClusterRoleBindings.Group || id.Resource.IsNamespace() // by the group of its accounts
-		return roles && r.Group != evidence.ClusterRoleBindings.Group
-	})
 	for _, id := range ids {
 		texts, targets = append(texts, id.Name), append(targets, mention.To(id))
-	}
-	if len(texts) == 0 {
-		return
 	}
 	var uses map[graph.Identity][]use
 	var reader mention.Reader
@@ -94,15 +87,19 @@ func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []
 		}
 		all := slices.Collect(reader.In(o))
 		for _, t := range targets {
-			if n, sure := t.Surest(slices.Values(all)); sure > mention.No {
+			least := mention.Text
+			if rules := evidence.ClusterRoleBindings.Group; t.Resource.Group == rules && r.Group != rules {
+				least = mention.Called // roles are called as what they are for
+			}
+			if n, sure := t.Surest(slices.Values(all)); sure >= least {
 				uses[t.Identity] = append(uses[t.Identity], use{evidence.IdentityOf(r.GroupVersionResource, r.Kind, o), n.Path, sure})
 			}
 		}
 	})
 	for id, all := range uses {
 		for _, u := range all {
-			// a volume names its claim; that is no use
-			if volume := r.GroupResource() == evidence.Volumes.GroupResource(); !volume || id.Resource.GroupResource() != evidence.Claims.GroupResource() {
+			// a volume names its claim, and where that is; that is no use
+			if volume := r.GroupResource() == evidence.Volumes.GroupResource(); !volume || !id.Resource.IsNamespace() && id.Resource.GroupResource() != evidence.Claims.GroupResource() {
 				found.add(id, u, makers(w.Graph, u.by))
 			}
 		}

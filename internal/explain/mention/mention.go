@@ -52,11 +52,11 @@ type Name struct {
 	Foreign bool
 	// isKey: it is the key of a map.
 	isKey bool
-	// from is the namespace of the object, in the map that has the text, and key that of the field that says what it names.
-	from string
-	in   map[string]any
-	key  string
-	of   *keyOf
+	// from is the namespace of the object, object all of it, in the map that has the text, and key that of the field that says what it names.
+	from       string
+	object, in map[string]any
+	key        string
+	of         *keyOf
 }
 
 // place is one in a list.
@@ -72,13 +72,15 @@ var (
 	// nameless keys are those of texts that name no objects, or not one of a type that others name, and of what has labels.
 	// So are annotations that say where their own object is from.
 	nameless = pattern.New(`(?i)^(apiVersion|kind|uid|(image|container)ID|labels|matchLabels|matchExpressions|nodeSelector|managedFields|ownerReferences|finalizers|resourceVersion|` +
-		`.*Timestamp|container|containerName|.*namespaces?)$|^(port|.*Port)$|^(meta\.helm\.sh/.*|kubectl\.kubernetes\.io/last-applied-configuration)$`)
+		`.*Timestamp|container|containerName)$|^(port|.*Port)$|^(meta\.helm\.sh/.*|kubectl\.kubernetes\.io/last-applied-configuration)$`)
 	// plain keys are nameless where their values are texts, or maps of texts, as labels are.
 	plain = pattern.New(`(?i)^(image|selector)$`)
 	// own keys are those of lists of which the elements have names of their own, and of what has that of the object.
 	own = pattern.New(`^(metadata|(initC|ephemeralC|c)ontainers|((initC|ephemeralC|c)ontainer)Statuses|env|ports|volumes|volumeMounts|volumeDevices)$`)
 	// core keys are of fields that name an object of one well-known type.
 	core = pattern.New(`(?i)^(secret|configmap|serviceaccount|service|claim|volume|node|(storage|priority|runtime|ingress|gateway)class)(name|ref|keyref)?$`)
+	// spaces are those of fields that name namespaces, or say in which one something is.
+	spaces = pattern.New(`(?i)namespaces?$`)
 	// reference and holder are keys of fields that say of which kind a name is: of a map with it, and of what has data for the object,
 	// but for those that are written for it.
 	reference = pattern.New(`^(.+?)(?:Key)?(?:Ref|Reference)s?$`)
@@ -91,7 +93,7 @@ var words = map[string]string{"PersistentVolumeClaim": "claim", "PersistentVolum
 
 // keyOf is what is known of a key.
 type keyOf struct {
-	nameless, plain, own, core bool
+	nameless, plain, own, core, spaces bool
 	// ofMap and ofText are the kinds of which it says that a map, or a text, names one.
 	ofMap, ofText kind
 }
@@ -108,7 +110,7 @@ type Reader struct{ keys map[string]*keyOf }
 func (r *Reader) of(key string) *keyOf {
 	known, seen := r.keys[key]
 	if !seen {
-		known = &keyOf{nameless: nameless().MatchString(key), plain: plain().MatchString(key), own: own().MatchString(key), core: core().MatchString(key)}
+		known = &keyOf{nameless: nameless().MatchString(key), plain: plain().MatchString(key), own: own().MatchString(key), core: core().MatchString(key), spaces: spaces().MatchString(key)}
 		known.ofMap, known.ofText = kindsIn(key)
 		if r.keys == nil {
 			r.keys = map[string]*keyOf{}
@@ -146,7 +148,7 @@ func capital(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[m
 // too little.
 func (r *Reader) In(o *unstructured.Unstructured) iter.Seq[*Name] {
 	return func(yield func(*Name) bool) {
-		w := &walk{r, o.GetNamespace(), false, yield}
+		w := &walk{r, o.GetNamespace(), o.Object, false, yield}
 		w.fields(o.Object, "", "")
 	}
 }
@@ -155,6 +157,7 @@ func (r *Reader) In(o *unstructured.Unstructured) iter.Seq[*Name] {
 type walk struct {
 	*Reader
 	from    string
+	object  map[string]any
 	foreign bool
 	yield   func(*Name) bool
 }
@@ -186,7 +189,7 @@ func (w *walk) fields(all map[string]any, key, before string) bool {
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		goesOn := true
 		switch of := w.of(k); {
-		case of.nameless, of.plain && isPlain(all[k]), k == "name" && w.of(key).own:
+		case of.nameless, of.plain && isPlain(all[k]), k == "name" && w.of(key).own, before+k == "metadata.namespace":
 		case k == "name":
 			goesOn = w.named(all, key, before+k)
 		case k == "resourceNames":
@@ -250,7 +253,7 @@ func (w *walk) rule(rule map[string]any, path string) bool {
 
 // text yields a text with what its field says of it.
 func (w *walk) text(n *Name) bool {
-	n.from, n.of, n.Foreign = w.from, w.of(n.key), w.foreign
+	n.from, n.object, n.of, n.Foreign = w.from, w.object, w.of(n.key), w.foreign
 	n.Optional, _ = n.in["optional"].(bool)
 	n.Sure = max(n.Sure, Text)
 	return w.yield(n)

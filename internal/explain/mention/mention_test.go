@@ -27,6 +27,8 @@ func TestSurest(t *testing.T) {
 		gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
 		return To(graph.Identity{Resource: graph.Resource{GroupVersionResource: gvr, Kind: kind, Namespaced: true}, Namespace: "s", Name: "x"})
 	}
+	space := of("", "Namespace", "namespaces")
+	space.Namespace, space.full = "", nil
 	secret, cluster := of("", "Secret", "secrets"), of("db.example.com", "Cluster", "clusters")
 	for _, test := range []struct {
 		target *Target
@@ -51,6 +53,21 @@ func TestSurest(t *testing.T) {
 		{secret, `{"spec":{"args":["--tls=a-x"],"configMapName":"x","selector":{"a":"x"},"volumes":[{"name":"x"}]},"metadata":{"labels":{"a":"x"},"name":"x"}}`, "", No},
 		{secret, `{"metadata":{"namespace":"t"},"spec":{"secretRef":{"name":"x"},"a":{"kind":"Secret","name":"x"}}}`, "", No},
 		{secret, `{"metadata":{"namespace":"t"},"spec":{"secretRef":{"name":"x","namespace":"s"}}}`, "spec.secretRef.name", Field},
+		{secret, `{"metadata":{"namespace":"t"},"spec":{"namespace":"s","secretRef":{"name":"x"}}}`, "spec.secretRef.name", Text},
+		{secret, `{"metadata":{"namespace":"t"},"spec":{"tenant":"s","a":{"kind":"Secret","name":"x"}}}`, "spec.a.name", Text},
+		{secret, `{"metadata":{"namespace":"t"},"spec":{"namespaces":["s"],"items":[{"secretName":"x"}]}}`, "spec.items[0].secretName", Text},
+		{secret, `{"metadata":{"namespace":"t"},"spec":{"args":["--namespace=s","--tls=x"]}}`, "spec.args[1]", Text},
+		{secret, `{"metadata":{"namespace":"t"},"spec":{"namespace":"s","map":{"x":{}}}}`, "spec.map.x", Text},
+		{secret, `{"metadata":{"namespace":"t"},"spec":{"secretNamespace":"s","secretName":"x"}}`, "spec.secretName", Called},
+		{secret, `{"metadata":{"namespace":"t"},"spec":{"namespace":"s-1","secretRef":{"name":"x"},"a":{"namespace":"u","name":"x"},"configMapName":"x"}}`, "", No},
+		{secret, `{"spec":{"namespace":"x","namespaces":["x"]}}`, "", No},
+		{space, `{"spec":{"a":{"kind":"Namespace","name":"x"}}}`, "spec.a.name", Stated},
+		{space, `{"spec":{"targetNamespace":"x"}}`, "spec.targetNamespace", Called},
+		{space, `{"spec":{"watchNamespaces":["y","x"]}}`, "spec.watchNamespaces[1]", Called},
+		{space, `{"spec":{"destination":{"namespace":"x","server":"y"}}}`, "spec.destination.namespace", Called},
+		{space, `{"spec":{"a":{"namespace":"x","name":"y"}}}`, "spec.a.namespace", Text},
+		{space, `{"spec":{"namespaceSelector":{"matchNames":["x"]},"namespaces":[{"name":"y"}]}}`, "spec.namespaceSelector.matchNames[0]", Text},
+		{space, `{"metadata":{"namespace":"x","name":"x"},"spec":{"app":"x","a":{"kind":"Secret","name":"x"},"secretRef":{"name":"x"},"namespaced":"x-y"}}`, "", No},
 		{cluster, `{"spec":{"clusterName":"x","target":"x"}}`, "spec.clusterName", Called},
 		{cluster, `{"spec":{"cluster":{"name":"x"}}}`, "spec.cluster.name", Called},
 		{cluster, `{"spec":{"targetClusterName":"x"}}`, "spec.targetClusterName", Near},

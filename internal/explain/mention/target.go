@@ -56,36 +56,53 @@ func (t *Target) Named(n *Name) Sure {
 	if !strings.Contains(n.Text, t.Name) {
 		return No
 	}
-	far := n.from != "" && t.Namespace != "" && n.from != t.Namespace // a name counts only together with that of the namespace
 	isFull := func(name string) bool { return Has(n.Text, name) }
 	full, whole := slices.ContainsFunc(t.full, isFull), n.Text == t.Name
+	far := n.from != "" && t.Namespace != "" && n.from != t.Namespace && !full && n.Namespace == "" // its namespace is not with the name
 	switch {
 	case t.subject != "" && n.Text == t.subject:
 		return Stated
 	case t.subject != "" && Has(n.Text, t.subject):
 		return Text
-	case t.Resource.IsNamespace() && n.resources == nil: // of which the name alone says nothing
+	case n.Sure < Stated && t.Resource.IsNamespace():
+		return t.space(n)
+	case n.of.spaces && !n.isKey:
+		return No
+	case n.Namespace != "" && n.Namespace != t.Namespace && t.Namespace != "", far && !stands(t.Namespace, n.object):
 		return No
 	case n.Sure == Stated, n.isKey:
-		if !whole || far && n.Namespace == "" || !t.Means(n) {
+		switch {
+		case !whole || !t.Means(n):
 			return No
+		case far:
+			return Text
 		}
 		return n.Sure
-	case n.Namespace != "" && n.Namespace != t.Namespace && t.Namespace != "":
-		return No
 	}
 	whole = whole || slices.Contains(t.full, n.Text)
-	if !full && !Has(n.Text, t.Name) || far && !full && !(whole && t.beside(n.in)) {
+	if !full && !Has(n.Text, t.Name) {
 		return No
 	}
 	key := strings.ToLower(n.key)
 	switch about := strings.Contains(key, t.word) && (t.word != "service" || !strings.Contains(key, "serviceaccount")); {
-	case about && whole && n.Kind == t.Resource.Kind:
-		return max(n.Sure, Near)
-	case about && whole:
-		return Near
 	case n.of.core && !about:
 		return No
+	case !about, !whole, far && !t.beside(n.in):
+		return Text
+	case n.Kind == t.Resource.Kind:
+		return max(n.Sure, Near)
+	}
+	return Near
+}
+
+// space says how sure it is that a name is that of the target, a namespace: the name alone says nothing, and beside another it says where that is.
+func (t *Target) space(n *Name) Sure {
+	_, beside := n.in["name"]
+	switch about := strings.Contains(strings.ToLower(n.Path), t.word); {
+	case n.Text != t.Name || !about:
+		return No
+	case n.of.spaces && !n.isKey && !(beside && n.key == "namespace"):
+		return Called
 	}
 	return Text
 }
@@ -110,6 +127,23 @@ func (t *Target) beside(in map[string]any) bool {
 	for key, value := range in {
 		if strings.HasSuffix(strings.ToLower(key), "namespace") && value == t.Namespace {
 			return true
+		}
+	}
+	return false
+}
+
+// stands reports whether a text anywhere in a value has a name.
+func stands(name string, in any) bool {
+	switch in := in.(type) {
+	case string:
+		return Has(in, name)
+	case []any:
+		return slices.ContainsFunc(in, func(each any) bool { return stands(name, each) })
+	case map[string]any:
+		for key, value := range in {
+			if Has(key, name) || stands(name, value) {
+				return true
+			}
 		}
 	}
 	return false
