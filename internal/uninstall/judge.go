@@ -58,6 +58,7 @@ func (j *judging) belongs(c *candidate) {
 		if now, has := c.whole.GetLabels()[key]; !has || now != value {
 			c.hold(Unlabelled, c.left.Detail, "")
 		}
+		j.namesake(c)
 	case ByRelease:
 		if delivery.Release(c.whole) != c.left.Detail {
 			c.hold(Changed, "", "")
@@ -68,6 +69,23 @@ func (j *judging) belongs(c *candidate) {
 		if c.left.By == ByService && !slices.Contains(services, strings.TrimPrefix(c.left.Detail, "Service/")) {
 			c.hold(Repointed, c.left.Detail, "")
 		}
+	}
+}
+
+// namesake holds what is outside the namespace of a release when there is one of its name in another, which may have made it.
+func (j *judging) namesake(c *candidate) {
+	if j.Tool != "helm" || c.Object.Namespace == j.Saved.Namespace || delivery.Release(c.whole) != "" {
+		return
+	}
+	secrets := evidence.Secrets.GroupResource()
+	for n := range j.Evidence.Instances(secrets) {
+		other := n.Namespace() != j.Saved.Namespace && Latest(j.Name, []string{n.Name()}) != ""
+		if other && j.Record(n.Namespace(), j.Name) == n.Name() && n.Object().Labels["status"] != "uninstalled" {
+			c.hold(NamedBy, say.Of(hasNamesake, n.Identity()).String(), n.UID())
+		}
+	}
+	if !j.Graph.Snapshot().ListedIn(secrets, "") {
+		c.hold(NotRead, secrets.String(), "")
 	}
 }
 
@@ -105,7 +123,7 @@ func (s *Saved) deliveredBy(o *unstructured.Unstructured) string {
 			return m.String()
 		}
 	}
-	return ""
+	return delivery.Other(o)
 }
 
 // owns reports whether a type is one of the tool's own objects.

@@ -19,6 +19,9 @@ import (
 // ruledBy is of a definition of whose objects a role has a rule.
 const ruledBy say.Word = "%s has a rule about its objects: unclear whether another operator uses them"
 
+// hasNamesake is of what bears the name of a release that another one has, too.
+const hasNamesake say.Word = "%s is of another release of the name: unclear to which of them it belongs"
+
 // GoesFirst is why an object is deleted before the tool begins.
 const GoesFirst say.Word = "it, or what it controls, would get stuck later"
 
