@@ -142,7 +142,7 @@ func (o *uninstallOptions) next(u *render.Uninstall) string {
 	case len(u.First(u.Forecast)) > 0 && o.files == nil:
 		return o.again(ofThisRun, "--prepare")
 	case u.Sticks(), u.Spoils() != nil:
-		steps = append(steps, u.WhyNotFirst(u.Forecast).String())
+		steps = append(steps, u.NoneFirst())
 		if u.HooksToRead() {
 			steps = append(steps, o.commandOf([]string{"helm", "get", "hooks", u.Name, "-n", u.Namespace}))
 		}

@@ -71,7 +71,7 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 	if u.Halt != nil || len(first) == 0 {
 		why := "Nothing can be prepared."
 		if u.Halt == nil && u.Sticks() {
-			why = "Nothing can be prepared: " + u.WhyNotFirst(u.Forecast).String() + "."
+			why = "Nothing can be prepared: " + u.NoneFirst() + "."
 		}
 		fmt.Fprintln(o.ErrOut, why)
 		if o.output.isText() {

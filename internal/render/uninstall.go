@@ -232,6 +232,9 @@ func (d *UninstallPlan) DeepCopyObject() runtime.Object {
 	return &document
 }
 
+// NoneFirst says why nothing had better be deleted before the tool begins, although something gets stuck.
+func (u *Uninstall) NoneFirst() string { return worded(u.WhyNotFirst(u.Forecast)) }
+
 // UninstallNames prints the objects that the tool deletes, and those that go with them, as kubectl's -o name does.
 func UninstallNames(w io.Writer, u *Uninstall) error {
 	return DeletedNames(w, u.Preview.Report.Outcomes)
