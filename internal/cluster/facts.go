@@ -234,8 +234,12 @@ func (r *Reader) podFacts(ctx context.Context, of *graph.Snapshot, objects []gra
 			f.add(func(all *graph.Facts) { all.Pods[p.UID] = factsOf(p) })
 		}
 	}
-	pods, inThose := podsOf(of, in)
-	everywhere := len(in) > maxLists && (len(in) > manyLists || 3*inThose >= 2*pods)
+	pods, everywhere := 0, false
+	if len(in) > maxLists { // to count goes over all objects
+		var inThose int
+		pods, inThose = podsOf(of, in)
+		everywhere = len(in) > manyLists || 3*inThose >= 2*pods
+	}
 	switch {
 	case len(uids) <= manyGets && len(in) > maxLists && pods > len(uids)*perGet:
 		readEach(ctx, r, uids, group, keep)

@@ -304,7 +304,7 @@ func (p *Plan) Hook() *Open { return p.first(HookRuns, HookRunsNested, HookUnsur
 
 // HooksToRead reports whether hooks of a release decide what its uninstallation does, which "helm get hooks" prints.
 func (p *Plan) HooksToRead() bool {
-	hook := p.first(HookRuns, HookRunsNested, HookUnsure, HooksUnread)
+	hook := cmp.Or(p.Hook(), p.first(HooksUnread))
 	return p.Tool == "helm" && hook != nil && (hook.Cause == HookRuns || hook.Cause == HooksUnread)
 }
 
