@@ -64,14 +64,15 @@ var helmFlags = map[string]string{
 	"certificate-authority": "kube-ca-file", "insecure-skip-tls-verify": "kube-insecure-skip-tls-verify", "tls-server-name": "kube-tls-server-name",
 }
 
-// commandOf is the command of another tool, on the cluster of this run and as its user. What that has no flag for, it refuses.
-func (g *globals) commandOf(words []string) string {
+// commandOf is the command of another tool, on the cluster of this run and as its user, but for the flags without. What that has no flag
+// for, it refuses.
+func (g *globals) commandOf(words []string, without ...string) string {
 	if len(words) == 0 {
 		return ""
 	}
 	words = slices.Clone(words)
 	g.ran.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains(connecting, f.Name) {
+		if !slices.Contains(connecting, f.Name) || slices.Contains(without, f.Name) {
 			return
 		}
 		long := *f

@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // helmOptions are what the command line of uninstall helm says.
@@ -132,7 +131,7 @@ func (r *releases) recorded(ctx context.Context, s *session, w *uninstall.World,
 	case record == "":
 		return nil, hintedError{
 			uninstall.NoReleaseError{Namespace: namespace, Name: name},
-			"-n names another namespace; 'helm list -A' shows them. A release that Helm keeps elsewhere ($HELM_DRIVER) is given with -f: " + r.pipe(namespace, name),
+			"-n names another namespace; '" + r.commandOf([]string{"helm", "list", "-A"}, impersonating...) + "' shows them. A release that Helm keeps elsewhere ($HELM_DRIVER) is given with -f: " + r.pipe(namespace, name),
 		}
 	case s.files != nil:
 		return nil, hintedError{errors.New("a snapshot has no data of Secrets, and so no release"), "give the manifest with -f: " + r.pipe(namespace, name)}
@@ -157,8 +156,13 @@ func (r *releases) unreadable(namespace, name string, err error, verb string) er
 	return hintedError{err, fmt.Sprintf("the right that is missing is to %s secrets in namespace %s; without it, give the manifest with -f: %s", verb, namespace, r.pipe(namespace, name))}
 }
 
+// impersonating are the flags of a user who may lack the right to read the release, while the one who impersonates has it.
+var impersonating = []string{"as", "as-group", "as-uid", "as-user-extra"}
+
 // pipe is the command that does without the right to read the release.
 func (r *releases) pipe(namespace, name string) string {
-	of := shell.Quote(name) + " -n " + shell.Quote(namespace)
-	return fmt.Sprintf("{ helm get manifest %[1]s; helm get hooks %[1]s; } | %[2]s uninstall helm %[1]s -f -", of, r.globals.name)
+	get := func(what string) string {
+		return r.commandOf([]string{"helm", "get", what, name, "-n", namespace}, impersonating...)
+	}
+	return fmt.Sprintf("{ %s; %s; } | %s", get("manifest"), get("hooks"), r.again([]string{"filename"}, "-f", "-"))
 }

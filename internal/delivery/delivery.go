@@ -37,10 +37,12 @@ func (m Mark) String() string {
 	return strings.ReplaceAll(m.Kind+"/"+m.Namespace+"/"+m.Name, "//", "/")
 }
 
-// marking reads the mark of one kind.
+// marking reads the mark of one kind. in is in the keys of its labels and annotations, empty for a label that many
+// set.
 type marking struct {
 	of   schema.GroupResource
 	kind string
+	in   string
 	read func(labels, annotations map[string]string) Mark
 }
 
@@ -49,24 +51,24 @@ type marking struct {
 // (pkg/action/validate.go), the label of apply sets (k8s.io/kubectl/pkg/cmd/apply/applyset.go), and the usual label of an instance, which
 // Argo CD may be set to use.
 var markings = []marking{
-	{Applications, "Application", func(_, annotations map[string]string) Mark {
+	{Applications, "Application", "argocd.argoproj.io/", func(_, annotations map[string]string) Mark {
 		id, _, _ := strings.Cut(annotations["argocd.argoproj.io/tracking-id"], ":")
 		return application(id)
 	}},
-	{Applications, "Application", func(labels, _ map[string]string) Mark { return application(labels["argocd.argoproj.io/instance"]) }},
+	{Applications, "Application", "argocd.argoproj.io/", func(labels, _ map[string]string) Mark { return application(labels["argocd.argoproj.io/instance"]) }},
 	flux("Kustomization", Kustomizations),
 	flux("HelmRelease", HelmReleases),
-	{ClusterServiceVersions, "ClusterServiceVersion", func(labels, _ map[string]string) Mark {
+	{ClusterServiceVersions, "ClusterServiceVersion", "olm.owner", func(labels, _ map[string]string) Mark {
 		if labels["olm.owner.kind"] != "ClusterServiceVersion" {
 			return Mark{}
 		}
 		return Mark{Namespace: labels["olm.owner.namespace"], Name: labels["olm.owner"]}
 	}},
-	{kind: "Release", read: func(_, annotations map[string]string) Mark {
+	{kind: "Release", in: "meta.helm.sh/", read: func(_, annotations map[string]string) Mark {
 		return Mark{Namespace: annotations["meta.helm.sh/release-namespace"], Name: annotations["meta.helm.sh/release-name"]}
 	}},
-	{kind: "ApplySet", read: func(labels, _ map[string]string) Mark { return Mark{Name: labels["applyset.kubernetes.io/part-of"]} }},
-	{Applications, "Application", func(labels, _ map[string]string) Mark {
+	{kind: "ApplySet", in: "applyset.kubernetes.io/", read: func(labels, _ map[string]string) Mark { return Mark{Name: labels["applyset.kubernetes.io/part-of"]} }},
+	{Applications, "Application", "", func(labels, _ map[string]string) Mark {
 		m := application(labels["app.kubernetes.io/instance"])
 		m.Usual = true
 		return m
@@ -98,7 +100,7 @@ func application(id string) Mark {
 
 // flux are the labels of one of Flux's controllers.
 func flux(kind string, resource schema.GroupResource) marking {
-	return marking{resource, kind, func(labels, _ map[string]string) Mark {
+	return marking{resource, kind, resource.Group + "/", func(labels, _ map[string]string) Mark {
 		return Mark{Namespace: labels[resource.Group+"/namespace"], Name: labels[resource.Group+"/name"]}
 	}}
 }
@@ -116,6 +118,17 @@ func MarksOf(labels, annotations map[string]string) []Mark {
 		}
 	}
 	return marks
+}
+
+// Keys returns what is in the keys of the labels and annotations of all marks that are not Usual, to look for what may bear one.
+func Keys() []string {
+	var keys []string
+	for i := range markings {
+		if in := markings[i].in; in != "" {
+			keys = append(keys, in)
+		}
+	}
+	return slices.Compact(keys)
 }
 
 // Known reports whether it is known what an object of a type has deployed: by its inventory, or by the marks of that.
@@ -137,26 +150,29 @@ type Entry struct{ Group, Version, Kind, Namespace, Name string }
 var inventories = map[schema.GroupResource]struct {
 	path []string
 	read func(entry map[string]any) Entry
+	// stays: its controller deletes nothing of it.
+	stays bool
 }{
-	Applications: {[]string{"status", "resources"}, func(e map[string]any) Entry {
+	Applications: {path: []string{"status", "resources"}, read: func(e map[string]any) Entry {
 		return Entry{text(e, "group"), text(e, "version"), text(e, "kind"), text(e, "namespace"), text(e, "name")}
 	}},
 	// NAMESPACE_NAME_GROUP_KIND, where a colon of a name is two underscores (github.com/fluxcd/cli-utils/pkg/object/objmetadata.go,
 	// ParseObjMetadata).
-	Kustomizations: {[]string{"status", "inventory", "entries"}, func(e map[string]any) Entry {
+	Kustomizations: {path: []string{"status", "inventory", "entries"}, read: func(e map[string]any) Entry {
 		namespace, rest, _ := strings.Cut(text(e, "id"), "_")
 		rest, kind := cutLast(rest)
 		name, group := cutLast(rest)
 		return Entry{group, text(e, "v"), kind, namespace, strings.ReplaceAll(name, "__", ":")}
 	}},
-	ClusterServiceVersions: {[]string{"spec", "customresourcedefinitions", "owned"}, func(e map[string]any) Entry {
+	ClusterServiceVersions: {stays: true, path: []string{"spec", "customresourcedefinitions", "owned"}, read: func(e map[string]any) Entry {
 		return Entry{"apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", text(e, "name")}
 	}},
 }
 
 // Deploys reports whether an object of the type says what it has deployed, which its controller deletes with it.
 func Deploys(resource schema.GroupResource) bool {
-	return resource == Applications || resource == Kustomizations
+	how, has := inventories[resource]
+	return has && !how.stays
 }
 
 var pushSecrets = schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"}

@@ -4,6 +4,8 @@ package delivery_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +30,13 @@ func TestMarks(t *testing.T) {
 		o := &unstructured.Unstructured{Object: map[string]any{}}
 		o.SetLabels(c.labels)
 		o.SetAnnotations(c.annotations)
+		for _, all := range []map[string]string{c.labels, c.annotations} {
+			for key := range all {
+				if usual := key == "app.kubernetes.io/instance"; !usual && !slices.ContainsFunc(delivery.Keys(), func(in string) bool { return strings.Contains(key, in) }) {
+					t.Errorf("%s: none of the keys is in it", key)
+				}
+			}
+		}
 		if got := fmt.Sprint(delivery.Marks(o)); got != c.want {
 			t.Errorf("%v %v: %s, want %s", c.labels, c.annotations, got, c.want)
 		}

@@ -27,18 +27,23 @@ type creation struct {
 	event string
 	// made reports whether hooks have made an object by then.
 	made func(graph.Identity) bool
-	// then is the cluster as it certainly is.
-	then *evidence.Reader
+	// then is the cluster as it certainly is, thenAsks asks its webhooks, and nowAsks the policies of the cluster as it is; they send nothing.
+	then              *evidence.Reader
+	thenAsks, nowAsks *admission.Reviewer
 	// unmade: it fails, and the object does not come to be; otherwise its pods do not.
 	unmade bool
 }
 
 func (w *World) creation(p *Plan, h *hookRun, event string, made func(graph.Identity) bool) *creation {
-	return &creation{World: w, plan: p, hook: h, event: event, made: made, then: w.Evidence.Without(func(uid types.UID) bool {
+	then := w.Evidence.Without(func(uid types.UID) bool {
 		n, known := w.Graph.Node(uid)
 		slow := known && (len(n.Finalizers()) > 0 || n.Resource().IsPod() || n.Resource().IsNamespace() || n.Resource().IsCRD())
 		return known && !slow && len(p.in(uid)) > 0 && !made(n.Identity())
-	})}
+	})
+	return &creation{
+		World: w, plan: p, hook: h, event: event, made: made, then: then,
+		thenAsks: admission.New(context.Background(), nil, then, nil), nowAsks: admission.New(context.Background(), nil, w.Evidence, nil),
+	}
 }
 
 // fails returns why the hook fails because its object, or the pods of its Job, cannot be created, nil where nothing is known of that; as
@@ -161,9 +166,8 @@ func (c *creation) denied(of *graph.Resource, labels map[string]string, operatio
 // refused returns who refuses, or might, an operation on an object: a webhook that nothing answers, or a policy. The API server forgets one
 // a second after it has gone (k8s.io/apiserver/pkg/admission/plugin/policy/generic, policySource).
 func (c *creation) refused(n graph.Node, operation string, what say.Text) (why say.Text, certain bool) {
-	reviewer := admission.New(context.Background(), nil, c.then, nil) // it sends nothing
-	for h, sure := range reviewer.Refusing(n, operation, "") {
-		if at := h.ClientConfig.Service; !certain && reviewer.ServingOf(h).Dead {
+	for h, sure := range c.thenAsks.Refusing(n, operation, "") {
+		if at := h.ClientConfig.Service; !certain && c.thenAsks.ServingOf(h).Dead {
 			service := evidence.Identity(evidence.Services, at.Namespace, at.Name)
 			if why = say.Of(hookMayRefuse, h.Config, what, service); sure {
 				why, certain = say.Of(hookRefused, h.Config, what, service), true
@@ -174,7 +178,7 @@ func (c *creation) refused(n graph.Node, operation string, what say.Text) (why s
 		gone := c.then.IsGone(uid)
 		return !gone || c.event == postDelete, !gone
 	}
-	switch policy, sure := admission.New(context.Background(), nil, c.Evidence, nil).Deniers(operation, "", stands)(n); {
+	switch policy, sure := c.nowAsks.Deniers(operation, "", stands)(n); {
 	case sure && !certain:
 		return say.Of(hookDenied, policy, what), true
 	case policy != "" && why.IsZero():

@@ -77,16 +77,23 @@ func (j *judging) namesake(c *candidate) {
 	if j.Tool != "helm" || c.Object.Namespace == j.Saved.Namespace || delivery.Release(c.whole) != "" {
 		return
 	}
-	secrets := evidence.Secrets.GroupResource()
-	for n := range j.Evidence.Instances(secrets) {
-		other := n.Namespace() != j.Saved.Namespace && Latest(j.Name, []string{n.Name()}) != ""
-		if other && j.Record(n.Namespace(), j.Name) == n.Name() && n.Object().Labels["status"] != "uninstalled" {
-			c.hold(NamedBy, say.Of(hasNamesake, n.Identity()).String(), n.UID())
-		}
+	for _, n := range j.namesakes() {
+		c.hold(NamedBy, say.Of(hasNamesake, n.Identity()).String(), n.UID())
 	}
-	if !j.Graph.Snapshot().ListedIn(secrets, "") {
+	if secrets := evidence.Secrets.GroupResource(); !j.Graph.Snapshot().ListedIn(secrets, "") {
 		c.hold(NotRead, secrets.String(), "")
 	}
+}
+
+// releasesNamed are the latest records of installed releases of the name in other namespaces.
+func (j *judging) releasesNamed() (all []graph.Node) {
+	for n := range j.Evidence.Instances(evidence.Secrets.GroupResource()) {
+		other := n.Namespace() != j.Saved.Namespace && Latest(j.Name, []string{n.Name()}) != ""
+		if other && j.Record(n.Namespace(), j.Name) == n.Name() && n.Object().Labels["status"] != "uninstalled" {
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // belonged are the types of what something else belongs to.
@@ -122,6 +129,11 @@ func (s *Saved) deliveredBy(o *unstructured.Unstructured) string {
 		default:
 			return m.String()
 		}
+	}
+	manager := o.GetLabels()[managedBy]
+	gone := slices.ContainsFunc(s.Goes, func(id graph.Identity) bool { return id.Name == manager })
+	if manager != "" && !byHelm(o.GetLabels()) && !gone {
+		return managedBy + ": " + manager
 	}
 	return delivery.Other(o)
 }

@@ -316,7 +316,7 @@ func (l *leftovers) labelled() {
 			l.add(n.Identity(), ByLabel, key+"="+labels[key])
 		}
 		_, other := labels["app.kubernetes.io/instance"]
-		if l.plan.Tool == "helm" && labels["app.kubernetes.io/managed-by"] == "Helm" && !other && !l.going[n.UID()] {
+		if l.plan.Tool == "helm" && byHelm(labels) && !other && !l.going[n.UID()] {
 			released = append(released, n)
 		}
 	}

@@ -4,6 +4,7 @@ package uninstall
 
 import (
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,6 +86,8 @@ type judging struct {
 	*World
 	*Saved
 	all []candidate
+	// namesakes returns the releasesNamed, which are looked for once.
+	namesakes func() []graph.Node
 }
 
 // candidate is a leftover with everything that keeps it.
@@ -104,6 +107,7 @@ func (c *candidate) hold(why Holding, detail string, by types.UID) {
 // was to be deleted is gone, so anything that has its name is another object.
 func (w *World) Leftovers(s *Saved) []Leftover {
 	j := &judging{World: w, Saved: s}
+	j.namesakes = sync.OnceValue(j.releasesNamed)
 	for _, l := range s.Left {
 		j.find(l)
 	}

@@ -21,17 +21,20 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// accountOf names the ServiceAccount as which Flux deletes what an object has deployed, empty when it is the controller's own
+// accountOf names the ServiceAccount as which Flux deletes what an object of its own has deployed, empty when it is the controller's own
 // (github.com/fluxcd/pkg/runtime/client/impersonator.go, CanImpersonate).
-func accountOf(o *unstructured.Unstructured) string {
+func accountOf(n graph.Node, o *unstructured.Unstructured) string {
+	if resource := n.Resource().GroupResource(); resource != delivery.Kustomizations && resource != delivery.HelmReleases {
+		return ""
+	}
 	return evidence.Nested(o, "spec", "serviceAccountName")
 }
 
 // noAccount returns the account as which an object's controller would delete, when that has certainly gone by then: both controllers then
 // delete nothing, and remove their finalizer (kustomization_controller.go, finalize; helmrelease_controller.go, reconcileReleaseDeletion).
 func (f *following) noAccount(at int, n graph.Node, o *unstructured.Unstructured) string {
-	name := accountOf(o)
-	if name == "" || n.Resource().GroupResource() == delivery.Applications {
+	name := accountOf(n, o)
+	if name == "" {
 		return ""
 	}
 	id := evidence.Identity(evidence.ServiceAccounts, n.Namespace(), name)
@@ -90,7 +93,7 @@ func (f *following) needs(n graph.Node, o *unstructured.Unstructured, by types.U
 			f.mayKeep(d, namespace)
 		}
 	}
-	name := accountOf(o)
+	name := accountOf(n, o)
 	if name == "" || !acts(n, o) {
 		return
 	}

@@ -60,6 +60,7 @@ func (w *World) Follow(p *Plan) {
 	if own, o := f.own(); o != nil {
 		f.needs(own, o, "", nil)
 	}
+	f.converted()
 	p.keepNoTargets()
 	f.spared()
 }

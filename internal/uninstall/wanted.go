@@ -75,10 +75,13 @@ func (f *following) spared() {
 }
 
 // marks are in the keys of all labels and annotations that say who has deployed an object, or that it is to be kept.
-var marks = []string{"argocd.argoproj.io/", "toolkit.fluxcd.io/", "olm.owner", "meta.helm.sh/", policyAnnotation}
+var marks = append(delivery.Keys(), policyAnnotation)
+
+// managedBy is the usual label of the tool that has made an object.
+const managedBy = "app.kubernetes.io/managed-by"
 
 // byHelm reports whether labels say that an object is of a release.
-func byHelm(labels map[string]string) bool { return labels["app.kubernetes.io/managed-by"] == "Helm" }
+func byHelm(labels map[string]string) bool { return labels[managedBy] == "Helm" }
 
 // another is who has deployed an object, nil when that is what is removed or goes, when it does not exist any more, or when nobody is known
 // to have. For a target that is a release alone: only by its marks Helm takes something over.

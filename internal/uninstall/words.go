@@ -291,6 +291,7 @@ const (
 	keptBySet        say.Word = "kept with all that it has deployed if the controller of %s obeys its policy %s"
 	deprivedItself   say.Word = "Flux deletes as %s, and deletes %s itself before the end (step %d)"
 	withoutRights    say.Word = "Flux deletes as %s, to which no binding gives rights"
+	unconverted      say.Word = "%s deletes it as %s, for which the API server needs %s, which does not answer then"
 	onlyWithDelegate say.Word = "deleted only if %s does not get stuck before"
 	waitsFor         say.Word = "not deleted before %s is gone"
 )

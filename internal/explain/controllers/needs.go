@@ -63,6 +63,13 @@ func (f *Finder) GrantedBy(l *Workload, n graph.Node) []graph.Identity {
 	for _, g := range f.rights().grantsOf(l.Account()) {
 		if (g.namespace == "" || g.namespace == id.Namespace) && g.covers(id.Resource.GroupResource()) && g.allows(changing...) {
 			names = append(names, g.binding, g.role)
+			if g.role.Namespace == "" {
+				for _, piece := range f.rights().piecesOf(g.role.Name) {
+					if allowsChange(piece, n) {
+						names = append(names, evidence.Named("ClusterRole", "", piece.Name))
+					}
+				}
+			}
 		}
 	}
 	return names

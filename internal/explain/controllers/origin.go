@@ -3,9 +3,11 @@
 package controllers
 
 import (
+	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -49,6 +51,35 @@ func (f *Finder) Emptied(l *Workload, n graph.Node) []Emptied {
 		}
 	}
 	return found
+}
+
+// ofPieces are the rules of an aggregated role that the pieces still have which are left.
+func (r *rights) ofPieces(role *rbacv1.ClusterRole) []rbacv1.PolicyRule {
+	pieces := r.piecesOf(role.Name)
+	return slices.DeleteFunc(slices.Clone(role.Rules), func(rule rbacv1.PolicyRule) bool {
+		return !slices.ContainsFunc(pieces, func(piece *rbacv1.ClusterRole) bool {
+			return slices.ContainsFunc(piece.Rules, func(has rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(has, rule) })
+		})
+	})
+}
+
+// piecesOf are the ClusterRoles that an aggregated one is put together from, by their names; none for others.
+func (r *rights) piecesOf(name string) (pieces []*rbacv1.ClusterRole) {
+	of := r.clusterRoles[name]
+	if of == nil || of.AggregationRule == nil {
+		return nil
+	}
+	for _, other := range slices.Sorted(maps.Keys(r.clusterRoles)) {
+		piece := r.clusterRoles[other]
+		selected := func(s metav1.LabelSelector) bool {
+			selector, err := metav1.LabelSelectorAsSelector(&s)
+			return err == nil && selector.Matches(labels.Set(piece.Labels))
+		}
+		if piece != of && slices.ContainsFunc(of.AggregationRule.ClusterRoleSelectors, selected) {
+			pieces = append(pieces, piece)
+		}
+	}
+	return pieces
 }
 
 // selects reports whether a selected ClusterRole allows to change the object.

@@ -160,6 +160,17 @@ func (f *roster) rights() *rights {
 			}
 		}
 	}
+	goes := map[string]bool{}
+	for _, resource := range []schema.GroupVersionResource{clusterRoles, roles} {
+		for n := range f.evidence.Going(resource.GroupResource()) {
+			goes[n.Namespace()+"/"+n.Name()] = true
+		}
+	}
+	for name, role := range r.clusterRoles {
+		if role.AggregationRule != nil && len(goes) > 0 {
+			rules["/"+name] = r.ofPieces(role)
+		}
+	}
 	for _, resource := range []schema.GroupVersionResource{evidence.ClusterRoleBindings, roleBindings} {
 		items := f.listFor(resource, &r.unread)
 		for i := range items {
@@ -167,13 +178,13 @@ func (f *roster) rights() *rights {
 			if !evidence.Decode(&items[i], &b) {
 				continue
 			}
-			of, in, role := clusterRoles, "", evidence.Named("ClusterRole", "", b.RoleRef.Name)
+			in, role := "", evidence.Named("ClusterRole", "", b.RoleRef.Name)
 			if b.RoleRef.Kind == "Role" {
-				of, in, role = roles, b.Namespace, evidence.Named("Role", b.Namespace, b.RoleRef.Name)
+				in, role = b.Namespace, evidence.Named("Role", b.Namespace, b.RoleRef.Name)
 			}
 			key := in + "/" + b.RoleRef.Name
 			_, known := rules[key]
-			r.bind(&b, rules[key], role, aggregated[key], !known && !f.evidence.Goes(of.GroupResource(), in, b.RoleRef.Name))
+			r.bind(&b, rules[key], role, aggregated[key], !known && !goes[key])
 			r.bindings = append(r.bindings, b)
 		}
 	}

@@ -90,14 +90,15 @@ func (m *metadata) Instances(resource schema.GroupResource) iter.Seq[graph.Node]
 	return m.seen(resource)
 }
 
-// Goes reports whether an object is there that counts as gone.
-func (m *metadata) Goes(resource schema.GroupResource, namespace, name string) bool {
-	for i := range m.index().ranges.OfType(resource) {
-		if n := m.at(i); n.Name() == name && n.Namespace() == namespace && m.gone(n.UID()) {
-			return true
+// Going goes over the objects of a type that are there and count as gone.
+func (m *metadata) Going(resource schema.GroupResource) iter.Seq[graph.Node] {
+	return func(yield func(graph.Node) bool) {
+		for i := range m.index().ranges.OfType(resource) {
+			if n := m.at(i); m.gone(n.UID()) && !yield(n) {
+				return
+			}
 		}
 	}
-	return false
 }
 
 // seen are the Instances in what was read of the cluster.
