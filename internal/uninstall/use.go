@@ -5,6 +5,7 @@ package uninstall
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -98,8 +99,10 @@ func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []
 	})
 	for id, all := range uses {
 		for _, u := range all {
-			// a volume names its claim, and where that is; that is no use
-			if volume := r.GroupResource() == evidence.Volumes.GroupResource(); !volume || !id.Resource.IsNamespace() && id.Resource.GroupResource() != evidence.Claims.GroupResource() {
+			// a volume names its claim, and objects of Kubernetes say in which namespace another one is; that is no use
+			claimed := r.GroupResource() == evidence.Volumes.GroupResource() && id.Resource.GroupResource() == evidence.Claims.GroupResource()
+			within := graph.BuiltinGroup(r.Group) && id.Resource.IsNamespace() && strings.HasSuffix(u.at, ".namespace")
+			if !claimed && !within {
 				found.add(id, u, makers(w.Graph, u.by))
 			}
 		}

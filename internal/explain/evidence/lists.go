@@ -161,9 +161,9 @@ func (r *lists) readList(p place) listing {
 const maxApart = 4
 
 // Where returns the namespaces in which to list what of a type is in some of them: each, or all, which is the empty one, if they are many
-// and the type could be listed in all.
+// and the type could be listed in all, or if the empty one is among them.
 func (m *metadata) Where(resource schema.GroupResource, in sets.Set[string]) []string {
-	if in.Len() > maxApart && m.graph.Snapshot().ListedIn(resource, "") {
+	if in.Has("") || in.Len() > maxApart && m.graph.Snapshot().ListedIn(resource, "") {
 		return []string{""}
 	}
 	return sets.List(in)
