@@ -128,15 +128,15 @@ func (d commands) deletesLive(op *remedy.Op) bool {
 	return !known || !n.BeingDeleted()
 }
 
-// risk is that of a change, by what it does to its object: to delete what is not being deleted is Dangerous, and to start what is stopped
-// is Safe.
-func (d commands) risk(op *remedy.Op) Risk {
+// risk is that of a change, by what it does to its object: to delete what is not being deleted is Dangerous, a patch of which the rule
+// states nothing is Disruptive, and to start what is stopped is Safe.
+func (d commands) risk(op *remedy.Op, stated Risk) Risk {
 	switch {
 	case op == nil:
 	case d.deletesLive(op), op.Verb == remedy.Delete && op.Options.GracePeriodSeconds != nil,
 		op.Verb == remedy.Taint, op.Verb == remedy.Finalize:
 		return Dangerous
-	case op.EndsPods():
+	case op.EndsPods(), op.Verb == remedy.Patch && stated == "":
 		return Disruptive
 	}
 	return Safe
@@ -150,7 +150,7 @@ var lossRisks = map[remedy.LossKind]Risk{
 
 // remedy is a way out with its command. Its risk is the greatest of the change, of its words, and of what is lost.
 func (d commands) remedy(way *finding.Way) Remedy {
-	risk := d.risk(way.Op)
+	risk := d.risk(way.Op, way.Risk)
 	if way.Leftover {
 		risk = Disruptive
 	}

@@ -134,7 +134,7 @@ type Controller struct {
 type Way struct {
 	// Effect is what it is for.
 	Effect say.Text
-	// Risk is what the rule knows of its risk, empty for nothing. The change itself and what is lost can raise it.
+	// Risk is what the rule knows of its risk, empty for nothing: then a patch is Disruptive. The change itself and what is lost can raise it.
 	Risk Risk
 	// Op is the change, nil for none; Look is what a person looks at instead, nil for nothing.
 	Op   *remedy.Op
@@ -181,6 +181,6 @@ func See(look remedy.Look, w string, args ...any) Way {
 
 // At returns the way out with a risk that is known beside that of its change.
 func (w Way) At(r Risk) Way {
-	w.Risk = w.Risk.Worse(r)
+	w.Risk = r.Worse(w.Risk)
 	return w
 }

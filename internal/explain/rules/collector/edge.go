@@ -72,7 +72,7 @@ func (e edge) afterwards() say.Text {
 // finish removes the finalizer foregroundDeletion from an owner, which stands for nothing else: a DELETE would remove orphan as well.
 func finish(id graph.Identity, finalizers []string, w string, args ...any) finding.Way {
 	steps := remedy.Unfinalize(finalizers, func(f string) bool { return f == metav1.FinalizerDeleteDependents })
-	return finding.Does(remedy.PatchOf(id, steps...), w, args...)
+	return finding.Does(remedy.PatchOf(id, steps...), w, args...).At(finding.Safe)
 }
 
 // again sends a DELETE with background propagation. The UID guards it.
@@ -153,7 +153,7 @@ func (e edge) free(reviewer *admission.Reviewer) []finding.Way {
 	if e.keeper != nil {
 		ways = ways[:1]
 		if ref := e.reference(); ref != nil {
-			ways = append(ways, dropping(*ref, say.Of(OnceAllowed, e.changeable()).And(DropAsCollector, say.Of(KeptByOther, id, ownerName(e.keeper)))))
+			ways = append(ways, dropping(*ref, say.Of(OnceAllowed, e.changeable()).And(DropAsCollector, say.Of(KeptByOther, id, ownerName(e.keeper)))).At(finding.Safe))
 		}
 		return ways
 	}

@@ -62,7 +62,7 @@ func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
 	}
 	for _, ref := range refusing.Owners() {
 		if ref.UID == n.UID() {
-			c.Ways = append(c.Ways, dropping(ref, say.Of(RemoveNow))) // it is what the orphaning is for
+			c.Ways = append(c.Ways, dropping(ref, say.Of(RemoveNow)).At(finding.Safe)) // it is what the orphaning is for
 		}
 	}
 	because := say.Of(Cannot, say.Of(UpdateOf, refusing.Identity()))

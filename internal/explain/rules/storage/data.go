@@ -68,7 +68,7 @@ func dataOn(volume *unstructured.Unstructured) stored {
 func keepVolume(at graph.Identity, policy string, w string, args ...any) finding.Way {
 	way := finding.Does(remedy.RetainOf(at, policy), w, args...)
 	way.Keeps = true
-	return way
+	return way.At(finding.Safe)
 }
 
 // mistake is what keeps a claim whose data would be lost.

@@ -87,7 +87,7 @@ func Revive(r *evidence.Reader, l *controllers.Workload, st controllers.State) [
 	case controllers.NotStarted:
 		return []finding.Way{Describe(l, st.Pod)}
 	case controllers.Suspended:
-		return []finding.Way{finding.Does(remedy.PatchOf(l.ID(), remedy.Test("/spec/suspend", true), remedy.Replace("/spec/suspend", false)), EndSuspension)}
+		return []finding.Way{finding.Does(remedy.PatchOf(l.ID(), remedy.Test("/spec/suspend", true), remedy.Replace("/spec/suspend", false)), EndSuspension).At(finding.Safe)}
 	case controllers.NoPods:
 		ways := []finding.Way{Describe(l, "")}
 		if controllers.OfQuota(st.Obstacle) {
