@@ -286,9 +286,11 @@ func (p *Plan) openOf(id graph.Identity) *Open {
 	return nil
 }
 
-// Stop has the tool delete nothing but its own object, because it does not work.
+// Stop has nothing be deleted but the tool's own object and what users delete with it, because the tool does not work.
 func (p *Plan) Stop() {
-	p.Barriers, p.Absent = []Barrier{barrierOf(p.Own)}, nil
+	users := func(b Barrier) bool { return ofUsers(b.Objects[0].Resource.GroupResource()) }
+	p.Barriers = slices.DeleteFunc(slices.Clone(p.Barriers), func(b Barrier) bool { return !users(b) })
+	p.Barriers, p.Absent = append(p.Barriers, barrierOf(p.Own)), nil
 	p.Open, p.delegates, p.doubts = []Open{{Cause: NoController}}, nil, nil
 	maps.DeleteFunc(p.needs, func(uid types.UID, _ []preview.Need) bool { return uid != p.Own.UID })
 }

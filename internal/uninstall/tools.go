@@ -4,6 +4,7 @@ package uninstall
 
 import (
 	"cmp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,6 +65,13 @@ func controlled(resource schema.GroupResource) *Kind {
 		}
 	}
 	return nil
+}
+
+// ofUsers reports whether users delete more with an object of a type, and no controller does.
+func ofUsers(resource schema.GroupResource) bool {
+	return slices.ContainsFunc(Tools(), func(t Tool) bool {
+		return slices.ContainsFunc(t.Kinds, func(k Kind) bool { return k.Resource == resource && k.Alone })
+	})
 }
 
 // argument is what uninstall takes to be about an object of a tool.
