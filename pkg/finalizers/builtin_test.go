@@ -17,12 +17,8 @@ import (
 // Every finalizer that was looked up is found, with its source, and there is no
 // entry for anything else.
 func TestKnown(t *testing.T) {
-	lines := strings.Split(strings.TrimSpace(known), "\n")
-	if len(lines) != 222 {
-		t.Errorf("%d lines", len(lines))
-	}
 	sources := map[string]bool{}
-	for _, line := range lines {
+	for line := range strings.Lines(strings.TrimSpace(known)) {
 		source, names, _ := strings.Cut(line, " | ")
 		sources[source] = true
 		for _, finalizer := range strings.Fields(names) {
@@ -34,7 +30,7 @@ func TestKnown(t *testing.T) {
 	}
 	for e := range finalizers.Builtin().Entries() {
 		if !sources[e.Source] {
-			t.Errorf("%s: nobody looked at %s", e.Finalizer, e.Source)
+			t.Errorf("%s: known_test.go has no line of its source %s", e.Finalizer, e.Source)
 		}
 	}
 }
