@@ -156,7 +156,7 @@ func TestTenants(t *testing.T) {
 		{"another serves several namespaces, and has its own", cluster + tenant("s") + elsewhere + tenant("b", deployment(1), pod(ready)), "Unknown fin-unknown Deployment/b/widget-operator (running)"},
 		{"its own is gone with all, another may only read", cluster + strings.ReplaceAll(tenant("b", deployment(1), pod(ready)), "update", "get"), "Unknown fin-unknown Deployment/b/widget-operator (running) has no right to such objects in s"},
 		{"its own is gone with all, another has lost its rights, a third has its own", cluster + denied + tenant("c", deployment(1), pod(ready)), "Unknown fin-unknown Deployment/c/widget-operator (running) has no right to such objects in s"},
-		{"the only one has no rights", cluster + denied, "Unknown fin-unknown Deployment/b/widget-operator (running) is called as its controller, but RBAC gives it no right"},
+		{"the only one has no rights", cluster + denied, "Unknown fin-unknown Deployment/b/widget-operator (running) has the name of its controller, but RBAC gives it no right"},
 		{"one serves several namespaces, and lacks a right in this", cluster + elsewhere + tenant("b", deployment(1), pod(ready)), "Stuck fin-rbac Deployment/b/widget-operator is running"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

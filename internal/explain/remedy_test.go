@@ -135,7 +135,7 @@ ValidatingAdmissionPolicyBinding/x spec.policyName: p
 ConfigMap/s/a deleted=60 finalizers=example.com/y,foregroundDeletion
 ConfigMap/s/live
 ConfigMap/s/b owners=ConfigMap/a!,Other/o,ConfigMap/live`, "gc-fg-owner-unresolvable",
-		`ConfigMap/s/b: ConfigMap/s/b also references other.example.com/v1 Other, which the server does not serve; the garbage collector cannot resolve that owner, and ignores the dependent
+		`ConfigMap/s/b: it also references other.example.com/v1 Other, which the server does not serve; the garbage collector cannot resolve that owner, and ignores the dependent
 ConfigMap/s/b metadata.ownerReferences[1]: other.example.com/v1 Other/o (Unresolvable)
 ConfigMap/s/a metadata.finalizers: foregroundDeletion
 [safe] REMOVE: switch the owner to background deletion: it is deleted once its other finalizers are removed; the dependent is kept

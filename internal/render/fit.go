@@ -88,7 +88,7 @@ func wrap(text string, width, begun int, indent string) []string {
 	return append(lines, line.String())
 }
 
-// cut ends a line where the terminal does.
+// cut ends a line where the terminal does, behind a word unless that is long.
 func (s Style) cut(line string) string {
 	if s.Width <= 0 || utf8.RuneCountInString(line) <= s.Width {
 		return line
@@ -97,7 +97,12 @@ func (s Style) cut(line string) string {
 	if s.Unicode {
 		end = "…"
 	}
-	return strings.TrimRight(string([]rune(line)[:s.Width-utf8.RuneCountInString(end)]), " ,;:") + end
+	runes := []rune(line)
+	room := s.Width - utf8.RuneCountInString(end)
+	if last := strings.LastIndexByte(string(runes[:room]), ' '); runes[room] != ' ' && last > room*3/4 {
+		return strings.TrimRight(string(runes[:room])[:last], " ,;:") + end
+	}
+	return strings.TrimRight(string(runes[:room]), " ,;:") + end
 }
 
 // where writes, in one line behind so many spaces, which cluster an answer is about; nothing for nil.

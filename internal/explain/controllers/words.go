@@ -39,7 +39,7 @@ const (
 	andStrangersLease     = "; a controller that is no workload here renews a lease for it"
 	deadOrPossible        = "its controller might be %s, or another one that could remove it: %s"
 	noKnownWorkload       = "no workload is known to be %s; workloads that could remove it: %s"
-	calledSoWithoutRights = "%s is called as its controller, but RBAC gives it no right to %s"
+	calledSoWithoutRights = "%s has the name of its controller, but RBAC gives it no right to %s"
 	justDeleted           = "no controller found yet; the deletion was requested less than a minute ago"
 	ownerUnknown          = "unclear whose finalizer it is; workloads that could remove it: %s"
 	outsideCluster        = "its controller might run outside the cluster: %s"

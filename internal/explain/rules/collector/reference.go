@@ -79,16 +79,16 @@ func unresolvable(owner graph.Node, ref graph.Reference, keeper *graph.Reference
 // reference is a cause in one owner reference of a dependent, which the garbage collector ignores for that.
 func reference(f *rules.Facts, kind finding.Kind, owner graph.Node, ref graph.Reference) *finding.Cause {
 	d, at := ref.Dependent, ref.Dependent.Identity()
-	has := say.Of(AlsoReferences, at)
+	has := say.Of(AlsoReferences)
 	if ref.UID == owner.UID() {
-		has = say.Of(References, at)
+		has = say.Of(References)
 	}
 	other, end := rules.Keeper(owner, d), again(at, DeleteDependent).At(finding.Disruptive)
 	if end.Loss = finding.Lost(remedy.LosesObject, at, LostDependent); other != nil {
 		end.Loss = finding.Lost(remedy.LosesObject, at, LostOthersToo, ownerName(other))
 	}
 	c := &finding.Cause{
-		Kind: kind, At: at, Key: string(owner.UID()), Verdict: finding.Unknown, Summary: say.Of(NamespacedOwner, at),
+		Kind: kind, At: at, Key: string(owner.UID()), Verdict: finding.Unknown, Summary: say.Of(NamespacedOwner),
 		Evidence: []finding.Fact{referenceFact(ref), finding.Field(owner, "metadata.finalizers", metav1.FinalizerDeleteDependents)},
 		Ways:     []finding.Way{finish(owner.Identity(), owner.Finalizers(), KeepDependent, goes(owner)), end, dropping(ref, unresolvable(owner, ref, other)).At(finding.Disruptive)},
 	}
