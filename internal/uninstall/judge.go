@@ -133,7 +133,7 @@ func (s *Saved) deliveredBy(o *unstructured.Unstructured) string {
 	manager := o.GetLabels()[managedBy]
 	gone := slices.ContainsFunc(s.Goes, func(id graph.Identity) bool { return id.Name == manager })
 	if manager != "" && !byHelm(o.GetLabels()) && !gone {
-		return managedBy + ": " + manager
+		return manager + " (" + managedBy + ")"
 	}
 	return delivery.Other(o)
 }
