@@ -60,11 +60,11 @@ func (o *applySetOptions) plan(_ context.Context, s *session, w *uninstall.World
 	if err != nil {
 		return nil, err
 	}
-	_, whole, err := ownOf(w, resource.GroupResource(), s.namespace, name)
+	n, whole, err := ownOf(w, resource.GroupResource(), s.namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	return uninstall.ApplySet(w, whole), nil
+	return uninstall.ApplySet(w, n, whole), nil
 }
 
 // ownOf reads a tool's own object, of a type without namespaces or in the namespace.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/preview"
 	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
@@ -120,21 +121,27 @@ func (o *pruneOptions) read() error {
 	return nil
 }
 
-// manifestsIn returns the manifests of a directory, by the ends of their names, as kubectl does.
-func manifestsIn(directory string, recursive bool) ([]string, error) {
-	var files []string
-	err := filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return fmt.Errorf("reading %s: %w", path, reason(err))
-		case entry.IsDir() && path != directory && !recursive:
-			return filepath.SkipDir
-		case !entry.IsDir() && slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(path))):
-			files = append(files, path)
+// manifestsIn returns the manifests of a directory, or of what a link leads to, by the ends of their names, as kubectl does. A directory
+// without any is an error: what is not read would count as gone.
+func manifestsIn(directory string, recursive bool) (files []string, err error) {
+	at, err := filepath.EvalSymlinks(directory)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", directory, reason(err))
+	}
+	visitors, err := resource.ExpandPathsToFileVisitors(nil, at, recursive, resource.FileExtensions, nil)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", directory, reason(err))
+	}
+	for _, visitor := range visitors {
+		files = append(files, visitor.(*resource.FileVisitor).Path)
+	}
+	if len(files) == 0 {
+		return nil, hintedError{
+			fmt.Errorf("reading %s: there are no files in it that end with %s", directory, strings.Join(resource.FileExtensions, ", ")),
+			"-R reads its subdirectories, too; where there are no manifests any more, give an empty file",
 		}
-		return nil
-	})
-	return files, err
+	}
+	return files, nil
 }
 
 // manifest reads the objects of a file.

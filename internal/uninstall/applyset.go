@@ -3,8 +3,11 @@
 package uninstall
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,7 +19,7 @@ import (
 // ApplySet is what `kubectl apply --prune --applyset=PARENT` does when no manifest is left: it deletes the objects that bear the parent's
 // label, as far as the parent names their types and namespaces, in the background and in no fixed order
 // (k8s.io/kubectl/pkg/cmd/apply/applyset.go and applyset_pruner.go). The parent stays.
-func ApplySet(w *World, parent *unstructured.Unstructured) *Plan {
+func ApplySet(w *World, n graph.Node, parent *unstructured.Unstructured) *Plan {
 	labels, annotations := parent.GetLabels(), parent.GetAnnotations()
 	id := labels["applyset.kubernetes.io/id"]
 	p := &Plan{
@@ -32,16 +35,15 @@ func ApplySet(w *World, parent *unstructured.Unstructured) *Plan {
 	namespaces, _ := setOf("additional-namespaces")
 	namespaces.Insert(parent.GetNamespace(), "")
 	tool, _, _ := strings.Cut(annotations["applyset.kubernetes.io/tooling"], "/") // old snapshots do not hold it
-	if id == "" || tool != "" && tool != "kubectl" || !byKind && !byResource {
+	if id != setID(n.Identity()) || tool != "" && tool != "kubectl" || !byKind && !byResource {
 		p.Halt = &Open{Cause: NoParent}
 		return p
 	}
-	for _, name := range sets.List(kinds) { // kubectl refuses all of it (parseKindAnnotation)
-		kind := schema.ParseGroupKind(name)
-		if f := w.find([]Item{kindOf(kind.Group, "", kind.Kind, "", "")})[0]; name != "" && f.state == unserved {
-			p.Halt = &Open{Cause: NoSuchKind, Item: f.Item}
-			return p
-		}
+	if byKind {
+		resources = nil // which are those of older versions
+	}
+	if p.Halt = w.lacksOne(kinds, resources); p.Halt != nil {
+		return p
 	}
 	within := func(n graph.Node) bool {
 		r := n.Resource()
@@ -62,6 +64,30 @@ func ApplySet(w *World, parent *unstructured.Unstructured) *Plan {
 	}
 	p.atOnce(members)
 	return p
+}
+
+// setID is the ID of the apply set of a parent, which one that was copied under another name does not have in its label (ApplySet.ID).
+func setID(parent graph.Identity) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{parent.Name, parent.Namespace, parent.Resource.Kind, parent.Resource.Group}, ".")))
+	return "applyset-" + base64.RawURLEncoding.EncodeToString(sum[:]) + "-v1"
+}
+
+// lacksOne is a type of an annotation that the server does not have: then kubectl prunes nothing (parseKindAnnotation and
+// parseResourcesAnnotation).
+func (w *World) lacksOne(kinds, resources sets.Set[string]) *Open {
+	for _, name := range sets.List(kinds) {
+		kind := schema.ParseGroupKind(name)
+		if f := w.find([]Item{kindOf(kind.Group, "", kind.Kind, "", "")})[0]; name != "" && f.state == unserved {
+			return &Open{Cause: NoSuchKind, Item: f.Item}
+		}
+	}
+	for _, name := range sets.List(resources) {
+		resource := schema.ParseGroupResource(name)
+		if _, err := w.Graph.Snapshot().Mapper.ResourceFor(resource.WithVersion("")); name != "" && meta.IsNoMatchError(err) {
+			return &Open{Cause: NoSuchKind, Item: kindOf(resource.Group, "", resource.Resource, "", "")}
+		}
+	}
+	return nil
 }
 
 // itemOf is a live object as an item.

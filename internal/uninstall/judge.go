@@ -80,17 +80,18 @@ func (j *judging) namesake(c *candidate) {
 	for _, n := range j.namesakes() {
 		c.hold(NamedBy, say.Of(hasNamesake, n.Identity()).String(), n.UID())
 	}
-	if secrets := evidence.Secrets.GroupResource(); !j.Graph.Snapshot().ListedIn(secrets, "") {
-		c.hold(NotRead, secrets.String(), "")
+	if !j.recordsListed("") {
+		c.hold(NotRead, evidence.Secrets.Resource, "")
 	}
 }
 
 // releasesNamed are the latest records of installed releases of the name in other namespaces.
 func (j *judging) releasesNamed() (all []graph.Node) {
-	for n := range j.Evidence.Instances(evidence.Secrets.GroupResource()) {
-		other := n.Namespace() != j.Saved.Namespace && Latest(j.Name, []string{n.Name()}) != ""
-		if other && j.Record(n.Namespace(), j.Name) == n.Name() && n.Object().Labels["status"] != "uninstalled" {
-			all = append(all, n)
+	for namespace := range j.Evidence.Instances(evidence.Namespaces.GroupResource()) {
+		for _, n := range j.latest(namespace.Name(), j.Name) {
+			if namespace.Name() != j.Saved.Namespace && n.Object().Labels["status"] != "uninstalled" {
+				all = append(all, n)
+			}
 		}
 	}
 	return all

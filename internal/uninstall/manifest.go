@@ -3,7 +3,6 @@
 package uninstall
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/mention"
@@ -109,21 +107,19 @@ func podScopes(spec map[string]any) map[string]string {
 // anyName is at the end of the name of an item of which the manifest has only the beginning, or nothing.
 const anyName = "*"
 
-// ReadManifest returns the objects of a text of YAML or JSON documents, in their order. Lists count as what is in them. The error
-// says which document is none, and shows nothing of it.
+// ReadManifest returns the objects of a text of YAML or JSON documents, in their order, as kubectl reads it. Lists count as what is in
+// them. The error says which document is none, and shows nothing of it.
 func ReadManifest(text []byte) ([]Item, error) {
 	var items []Item
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for number := 1; ; number++ {
-		part, err := reader.Read()
+		var part json.RawMessage
+		err := decoder.Decode(&part)
 		if errors.Is(err, io.EOF) {
 			return items, nil
 		}
-		if err != nil {
-			return nil, err
-		}
 		var d document
-		if yaml.Unmarshal(part, &d) != nil {
+		if err != nil || len(part) > 0 && json.Unmarshal(part, &d) != nil {
 			return nil, errNoObject(number)
 		}
 		switch {

@@ -5,6 +5,7 @@ package uninstall
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,9 +60,30 @@ func (w *World) Foretell(p *Plan, play Player) (*Report, error) {
 	r.Fails = r.Fails || r.Sticks()
 	r.Unread = w.Evidence.Unread()
 	if r.Forecast != nil {
-		r.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Unread, r.Forecast.Unread))))
+		r.Unread = slices.Concat(r.Unread, r.Forecast.Unread)
 	}
+	r.unlisted(w.Graph.Snapshot().Unlisted())
+	r.Unread = slices.Compact(slices.Sorted(slices.Values(r.Unread)))
 	return r, nil
+}
+
+// unlisted adds to what could not be read the types that were not listed: what has become of their objects, and who needs them, is not
+// known.
+func (r *Report) unlisted(all []graph.Unlisted) {
+	for _, u := range all {
+		what := u.GroupResource().String()
+		if u.Resource == "" {
+			what = u.GroupVersion().String()
+		}
+		if slices.ContainsFunc(r.Unread, func(known string) bool { return strings.Contains(known, what) }) {
+			continue
+		}
+		if u.Reason == graph.Forbidden {
+			r.Unread = append(r.Unread, what+": forbidden")
+		} else {
+			r.Unread = append(r.Unread, what+": "+u.Message)
+		}
+	}
 }
 
 // foreseen completes a report with what follows from what is foreseen.

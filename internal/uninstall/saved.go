@@ -80,7 +80,7 @@ func (w *World) Over(s *Saved) error {
 	if s.Tool != "helm" {
 		return nil
 	}
-	for _, n := range w.Evidence.Named(evidence.Secrets.GroupResource(), s.Namespace, w.Record(s.Namespace, s.Name)) {
+	for _, n := range w.latest(s.Namespace, s.Name) {
 		switch status := n.Object().Labels["status"]; status { // pkg/storage/driver/secrets.go, newSecretsObject
 		case "uninstalled":
 		case "uninstalling":

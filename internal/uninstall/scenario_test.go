@@ -227,7 +227,7 @@ func planned(t *testing.T, w *uninstall.World, words, texts []string) *uninstall
 			t.Fatal(err)
 		}
 		if words[0] == "applyset" {
-			return uninstall.ApplySet(w, whole)
+			return uninstall.ApplySet(w, n, whole)
 		}
 		for _, tool := range uninstall.Tools() {
 			for _, k := range tool.Kinds {

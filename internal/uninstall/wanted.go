@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
-	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -104,7 +103,7 @@ func (f *following) exists(m *delivery.Mark) bool {
 	if m.Kind != "Release" {
 		return m.Namespace == "" || len(f.Evidence.Named(m.Resource, m.Namespace, m.Name)) > 0 || !f.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
 	}
-	return !f.Graph.Snapshot().ListedIn(evidence.Secrets.GroupResource(), m.Namespace) || f.Record(m.Namespace, m.Name) != ""
+	return !f.recordsListed(m.Namespace) || len(f.latest(m.Namespace, m.Name)) > 0
 }
 
 // keepMark is a mark by which tools are told to keep an object, empty without one. One that the latest manifests do not have any more is

@@ -45,6 +45,23 @@ func (w *World) Record(namespace, release string) string {
 	return Latest(release, names)
 }
 
+// latest returns the latest record of a release, of each driver that has one: Secrets or ConfigMaps.
+func (w *World) latest(namespace, release string) (latest []graph.Node) {
+	var names []string
+	all := w.records(namespace, release)
+	for _, n := range all {
+		names = append(names, n.Name())
+	}
+	name := Latest(release, names)
+	return slices.DeleteFunc(all, func(n graph.Node) bool { return n.Name() != name })
+}
+
+// recordsListed reports whether all records of the releases of a namespace, with an empty one of all, were listed.
+func (w *World) recordsListed(namespace string) bool {
+	snapshot := w.Graph.Snapshot()
+	return snapshot.ListedIn(evidence.Secrets.GroupResource(), namespace) && snapshot.ListedIn(evidence.ConfigMaps.GroupResource(), namespace)
+}
+
 // records returns what Helm keeps of a release, by its driver Secrets or ConfigMaps, of all revisions.
 func (w *World) records(namespace, release string) (all []graph.Node) {
 	for _, resource := range []schema.GroupVersionResource{evidence.Secrets, evidence.ConfigMaps} {

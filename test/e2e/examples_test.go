@@ -78,14 +78,14 @@ const exampleTools = `
 ---
 {apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, metadata: {name: cert-manager, namespace: operators}}
 ---
-{apiVersion: v1, kind: Secret, metadata: {name: web, namespace: shop, labels: {applyset.kubernetes.io/id: x}}}
+{apiVersion: v1, kind: Secret, metadata: {name: web, namespace: shop, labels: {applyset.kubernetes.io/id: applyset-ZhFTnyMOfABWycOd1915Uf0UKi6elg7a8lTmmXNRgSQ-v1}}}
 ---
-{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop, labels: {applyset.kubernetes.io/id: x}}}
+{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop, labels: {applyset.kubernetes.io/id: applyset-LfI8Vi9Cj-oN7gdQMc0pVAUtzPHQLFbNnE8ILiyJ7TY-v1}}}
 `
 
 // exampleFiles are in the directory of the examples. helm stands in for what is not installed.
 var exampleFiles = map[string]string{
-	"old/web.yaml": "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default}}", "new/README": "",
+	"old/web.yaml": "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default}}", "new/web.yaml": "",
 	"bin/helm": "#!/bin/sh\necho '{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}'\n",
 }
 

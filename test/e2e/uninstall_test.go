@@ -85,15 +85,15 @@ status: {resources: [{version: v1, kind: ConfigMap, namespace: shop, name: odd}]
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: set, labels: {applyset.kubernetes.io/id: x}, annotations: {applyset.kubernetes.io/contains-group-kinds: ConfigMap}}
+metadata: {name: set, labels: {applyset.kubernetes.io/id: applyset-7fFB87CRhJ5TNi_w4TDPYDEGqjgqS1PzgLi-dyqcOv4-v1}, annotations: {applyset.kubernetes.io/contains-group-kinds: ConfigMap}}
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: member, labels: {applyset.kubernetes.io/part-of: x}}
+metadata: {name: member, labels: {applyset.kubernetes.io/part-of: applyset-7fFB87CRhJ5TNi_w4TDPYDEGqjgqS1PzgLi-dyqcOv4-v1}}
 ---
 apiVersion: v1
 kind: Service
-metadata: {name: member, labels: {applyset.kubernetes.io/part-of: x}}
+metadata: {name: member, labels: {applyset.kubernetes.io/part-of: applyset-7fFB87CRhJ5TNi_w4TDPYDEGqjgqS1PzgLi-dyqcOv4-v1}}
 spec: {ports: [{port: 80}]}
 `
 
@@ -202,7 +202,7 @@ func TestUninstall(t *testing.T) {
 		{0, "applyset configmap/set -n shop -o json", "OutOfScope"},
 		{2, "applyset login -n shop", "not the parent of an apply set"},
 		{2, "helm gone -n shop", "thing/t: the API server has no Thing in gone.example.com/v1"},
-		{1, "helm web -n shop --as=viewer", "is to list secrets in namespace shop; without it, give the manifest with -f: { helm get manifest web -n shop;"},
+		{1, "helm web -n shop --as=viewer", "is to list secrets in namespace shop; without it, give the manifest with -f: { helm get manifest web -n shop --kubeconfig="},
 		{1, "helm web -n shop --as=lister", "is to get secrets in namespace shop"},
 		{1, "helm web -n shop --from " + snapshot, "a snapshot has no data of Secrets"},
 		{1, "helm web -n default", "no Secret of namespace default has a release"},

@@ -238,6 +238,7 @@ func testExpectInVain(t *testing.T) {
 func TestDeadWebhook(t *testing.T) {
 	const hook = `ValidatingWebhookConfiguration/c {"webhooks":[{"name":"w.example.com","failurePolicy":%q,"clientConfig":{"service":{"namespace":"x","name":"gone"}},"rules":[{"operations":["UPDATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"]}]%s}]}`
 	const old = `{"operations":["UPDATE"],"apiGroups":[""],"apiVersions":["v1beta1"],"resources":["configmaps"]}`
+	const custom = `{"operations":["UPDATE"],"apiGroups":["example.com"],"apiVersions":["v1beta1"],"resources":["widgets"]}`
 	for _, c := range []struct {
 		policy, more, operation string
 		want                    bool
@@ -245,13 +246,18 @@ func TestDeadWebhook(t *testing.T) {
 		{"Fail", "", "UPDATE", true},
 		{"Fail", "", "DELETE", false},
 		{"Fail", `,"matchPolicy":"Exact"`, "UPDATE", true},
-		{"Fail", `,"matchPolicy":"Equivalent","rules":[` + old + `]`, "UPDATE", true},
+		{"Fail", `,"matchPolicy":"Equivalent","rules":[` + old + `]`, "UPDATE", false}, // the server has no such version
+		{"Fail", `,"matchPolicy":"Equivalent","rules":[` + custom + `]`, "UPDATE", true},
 		{"Fail", `,"matchPolicy":"Exact","rules":[` + old + `]`, "UPDATE", false},
 		{"Ignore", "", "UPDATE", false},
 		{"Fail", `,"matchConditions":[{"name":"n","expression":"true"}]`, "UPDATE", false},
 		{"Fail", `,"namespaceSelector":{"matchLabels":{"a":"b"}}`, "UPDATE", false},
 	} {
-		a, nodes, _ := reviewer(t, held+fmt.Sprintf(hook, c.policy, c.more))
+		world := held
+		if strings.Contains(c.more, "widgets") {
+			world = "Widget/s/w finalizers=example.com/x\n"
+		}
+		a, nodes, _ := reviewer(t, world+fmt.Sprintf(hook, c.policy, c.more))
 		found, uninstalled := false, true
 		for _, s := range a.DeadWebhooks(nodes[0], c.operation, "") {
 			found, uninstalled = true, uninstalled && s.Uninstalled
@@ -270,7 +276,8 @@ func TestExactPolicy(t *testing.T) {
 	}{
 		{`"matchPolicy":"Exact",` + fmt.Sprintf(of, "v1"), `"matchPolicy":"Exact"`, "p"},
 		{`"matchPolicy":"Exact",` + fmt.Sprintf(of, "v2"), ``, ""},
-		{fmt.Sprintf(of, "v2"), `"matchPolicy":"Exact"`, "p"},
+		{fmt.Sprintf(of, "v1"), `"matchPolicy":"Exact",` + fmt.Sprintf(of, "v1"), "p"},
+		{fmt.Sprintf(of, "v2"), ``, ""}, // the server has no such version
 		{fmt.Sprintf(of, "v2"), `"matchPolicy":"Exact",` + fmt.Sprintf(of, "v2"), ""},
 	} {
 		a, nodes, _ := reviewer(t, held+fmt.Sprintf(`ValidatingAdmissionPolicy/p {"spec":{"matchConstraints":{%s},"validations":[{"expression":"false"}]}}

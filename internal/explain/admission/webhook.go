@@ -90,12 +90,19 @@ func (r admissionRule) covers(operation string, resource graph.Resource, subreso
 		})
 }
 
-// covers reports whether one of its rules is about an operation on a resource, or on a subresource of it when that is not empty. Rules match
-// other versions of the resource, too, unless their matchPolicy is Exact.
-func (s *Spec) covers(operation string, resource graph.Resource, subresource string) bool {
-	return slices.ContainsFunc(s.Rules, func(r admissionRule) bool {
-		return (s.MatchPolicy != "Exact" || evidence.Lists(r.APIVersions, resource.Version)) && r.covers(operation, resource, subresource)
-	})
+// covers reports whether one of its rules is about an operation on a resource, or on a subresource of it when that is not empty. Unless
+// their matchPolicy is Exact, rules match other versions of the resource, too: of Kubernetes' own types those that the server has, of
+// others any (k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook).
+func (a *Reviewer) covers(s *Spec, operation string, resource graph.Resource, subresource string) bool {
+	versions := []string{resource.Version}
+	if s.MatchPolicy != "Exact" && graph.BuiltinGroup(resource.Group) {
+		versions = append(versions, a.evidence.Versions(resource.GroupVersionKind().GroupKind())...)
+	}
+	any := s.MatchPolicy != "Exact" && !graph.BuiltinGroup(resource.Group)
+	listed := func(r admissionRule) bool {
+		return slices.ContainsFunc(versions, func(version string) bool { return evidence.Lists(r.APIVersions, version) })
+	}
+	return slices.ContainsFunc(s.Rules, func(r admissionRule) bool { return (any || listed(r)) && r.covers(operation, resource, subresource) })
 }
 
 // webhookList holds the entries of all webhook configurations.
@@ -162,7 +169,7 @@ func (a *Reviewer) Matches(h *Webhook, operation, subresource string, n graph.No
 	if o.Resource.Group == admissionGroup { // webhooks are not asked about admission itself
 		return false, true
 	}
-	if !h.covers(operation, *o.Resource, subresource) || !Selects(h.ObjectSelector, o.Labels) {
+	if !a.covers(&h.Spec, operation, *o.Resource, subresource) || !Selects(h.ObjectSelector, o.Labels) {
 		return false, true
 	}
 	selects, known := a.selectsNamespace(h.NamespaceSelector, n)
@@ -259,7 +266,7 @@ func (a *Reviewer) DeadForPods(n graph.Node) iter.Seq2[*Webhook, *Serving] {
 	pods := graph.Resource{GroupVersionResource: evidence.Pods, Kind: "Pod", Namespaced: true}
 	return a.dead(a.closed(func(h *Webhook) (bool, bool) {
 		selects, known := a.selectsNamespace(h.NamespaceSelector, n)
-		return h.covers("CREATE", pods, "") && selectsAll(h.ObjectSelector) && len(h.MatchConditions) == 0 && selects, known
+		return a.covers(&h.Spec, "CREATE", pods, "") && selectsAll(h.ObjectSelector) && len(h.MatchConditions) == 0 && selects, known
 	}))
 }
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestManifestsIn follows a link to a directory, and never takes one for empty of which it reads nothing.
+func TestManifestsIn(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"v2/a.yaml", "v2/b.json", "v2/c.txt", "v2/more/d.yml", "deep/more/d.yml", "other/x.YAML"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("v2", filepath.Join(dir, "current")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		directory string
+		recursive bool
+		want      []string
+	}{
+		{"v2", false, []string{"v2/a.yaml", "v2/b.json"}},
+		{"current", false, []string{"v2/a.yaml", "v2/b.json"}},
+		{"current", true, []string{"v2/a.yaml", "v2/b.json", "v2/more/d.yml"}},
+		{"deep", false, nil},
+		{"other", false, nil},
+	} {
+		files, err := manifestsIn(filepath.Join(dir, c.directory), c.recursive)
+		for i := range files {
+			files[i], _ = filepath.Rel(dir, files[i])
+		}
+		if diff := cmp.Diff(c.want, files); diff != "" || (err == nil) != (c.want != nil) {
+			t.Errorf("%s: %v\n%s", c.directory, err, diff)
+		}
+	}
+}

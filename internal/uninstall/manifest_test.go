@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
+)
+
+// TestReadManifest reads all documents of a text, whatever stands between them, or none.
+func TestReadManifest(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"JSON documents", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}` + "\n" + `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"}} {"apiVersion":"v1","kind":"Secret","metadata":{"name":"c"}}`, "a b c"},
+		{"YAML that looks like JSON", "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: b}}", "a b"},
+		{"JSON, and then YAML", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}` + "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n", "a b"},
+		{"comments, and nothing", "# a\n---\n\n---\napiVersion: v1\r\nkind: Secret\r\nmetadata:\r\n  name: a\r\n---\n# b\n", "a"},
+		{"no text", "", ""},
+		{"what is no document", "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\nplain", "error"},
+		{"what is no JSON after some", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}} {"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"}} x`, "error"},
+	} {
+		items, err := uninstall.ReadManifest([]byte(c.text))
+		var names []string
+		for i := range items {
+			names = append(names, items[i].Name)
+		}
+		if err != nil {
+			names = []string{"error"}
+		}
+		if diff := cmp.Diff(c.want, strings.Join(names, " ")); diff != "" {
+			t.Errorf("%s: %v\n%s", c.name, err, diff)
+		}
+	}
+}
