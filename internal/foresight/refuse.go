@@ -3,6 +3,7 @@
 package foresight
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -52,11 +53,18 @@ func (l *forecaster) refusals(s *Forecast) map[types.UID]refusal {
 	refused := map[types.UID]refusal{}
 	definitions := l.definitions()
 	for _, h := range l.now.reviewer.Webhooks() {
-		if !h.FailsClosed() || !h.Asked("DELETE") && !h.Asked("UPDATE") {
+		if h.FailurePolicy == "Ignore" || !h.Asked("DELETE") && !h.Asked("UPDATE") {
 			continue
 		}
 		for uid := range l.going {
 			n, ok := l.node(uid)
+			if ok && !n.BeingDeleted() && h.ClientConfig.Service == nil {
+				if asked, _ := l.now.reviewer.Matches(h, "DELETE", "", n); asked {
+					l.now.evidence.NoteUnread(fmt.Sprintf(urlUnread, h.Config))
+					break
+				}
+				continue
+			}
 			if !ok || n.BeingDeleted() || definitions[n.Resource().GroupResource()] {
 				continue
 			}
