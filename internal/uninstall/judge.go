@@ -80,7 +80,7 @@ func (j *judging) namesake(c *candidate) {
 	for _, n := range j.namesakes() {
 		c.hold(NamedBy, say.Of(hasNamesake, n.Identity()).String(), n.UID())
 	}
-	if !j.recordsListed("") {
+	if !j.recordsListed("") || !j.Graph.Snapshot().ListedIn(evidence.Namespaces.GroupResource(), "") {
 		c.hold(NotRead, evidence.Secrets.Resource, "")
 	}
 }

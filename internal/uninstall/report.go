@@ -75,7 +75,8 @@ func (r *Report) unlisted(all []graph.Unlisted) {
 		if u.Resource == "" {
 			what = u.GroupVersion().String()
 		}
-		if slices.ContainsFunc(r.Unread, func(known string) bool { return strings.Contains(known, what) }) {
+		said := func(known string) bool { return slices.Contains(strings.Fields(strings.NewReplacer(",", " ", ":", " ").Replace(known)), what) }
+		if slices.ContainsFunc(r.Unread, said) {
 			continue
 		}
 		if u.Reason == graph.Forbidden {

@@ -98,11 +98,11 @@ func (a *Reviewer) covers(s *Spec, operation string, resource graph.Resource, su
 	if s.MatchPolicy != "Exact" && graph.BuiltinGroup(resource.Group) {
 		versions = append(versions, a.evidence.Versions(resource.GroupVersionKind().GroupKind())...)
 	}
-	any := s.MatchPolicy != "Exact" && !graph.BuiltinGroup(resource.Group)
+	all := s.MatchPolicy != "Exact" && !graph.BuiltinGroup(resource.Group)
 	listed := func(r admissionRule) bool {
 		return slices.ContainsFunc(versions, func(version string) bool { return evidence.Lists(r.APIVersions, version) })
 	}
-	return slices.ContainsFunc(s.Rules, func(r admissionRule) bool { return (any || listed(r)) && r.covers(operation, resource, subresource) })
+	return slices.ContainsFunc(s.Rules, func(r admissionRule) bool { return (all || listed(r)) && r.covers(operation, resource, subresource) })
 }
 
 // webhookList holds the entries of all webhook configurations.
