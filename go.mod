@@ -27,7 +27,11 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require gopkg.in/evanphx/json-patch.v4 v4.13.0
+require (
+	golang.org/x/text v0.40.0
+	gopkg.in/evanphx/json-patch.v4 v4.13.0
+	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4
+)
 
 require (
 	filippo.io/edwards25519 v1.1.0 // indirect
@@ -66,13 +70,11 @@ require (
 	golang.org/x/crypto v0.54.0 // indirect
 	golang.org/x/oauth2 v0.30.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/text v0.40.0 // indirect
 	golang.org/x/time v0.9.0 // indirect
 	golang.org/x/tools v0.47.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	k8s.io/kube-openapi v0.0.0-20250910181357-589584f1c912 // indirect
-	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/kustomize/api v0.20.1 // indirect
 	sigs.k8s.io/kustomize/kyaml v0.20.1 // indirect

@@ -103,6 +103,7 @@ func newView(ctx context.Context, reader *evidence.Reader, in *Input) view {
 	v := view{evidence: reader}
 	v.finder = controllers.New(v.evidence, in.Workloads, in.Catalogue, func() []evidence.Fact { return nil })
 	v.reviewer = admission.New(ctx, nil, v.evidence, v.finder)
+	v.reviewer.Versions = in.Plan.Job.Versions
 	return v
 }
 

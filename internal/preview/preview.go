@@ -35,6 +35,8 @@ type Job struct {
 	Barriers []Barrier
 	// Needs are what the controllers of targets' finalizers need beside what is theirs, by the target.
 	Needs map[types.UID][]Need
+	// Versions are those of the API in which another tool deletes targets, where it need not be the server's preferred one.
+	Versions map[types.UID]string
 	// Choose returns a target as a Collector takes it; nil stands for one that was named.
 	Choose func(graph.Identity) gc.Target
 	// GracePeriodSeconds is that of the targets, nil for their own.

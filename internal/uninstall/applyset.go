@@ -5,6 +5,7 @@ package uninstall
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -28,14 +30,17 @@ func ApplySet(w *World, n graph.Node, parent *unstructured.Unstructured) *Plan {
 	}
 	setOf := func(name string) (set sets.Set[string], stated bool) {
 		text, stated := annotations["applyset.kubernetes.io/"+name]
-		return sets.New(strings.Split(strings.ReplaceAll(text, " ", ""), ",")...), stated
+		if text == "" {
+			return sets.New[string](), stated
+		}
+		return sets.New(strings.Split(text, ",")...), stated
 	}
 	kinds, byKind := setOf("contains-group-kinds")
-	resources, byResource := setOf("contains-group-resources")
+	resources, _ := setOf("contains-group-resources")
 	namespaces, _ := setOf("additional-namespaces")
 	namespaces.Insert(parent.GetNamespace(), "")
-	tool, _, _ := strings.Cut(annotations["applyset.kubernetes.io/tooling"], "/") // old snapshots do not hold it
-	if id != setID(n.Identity()) || tool != "" && tool != "kubectl" || !byKind && !byResource {
+	tool, _, _ := strings.Cut(annotations["applyset.kubernetes.io/tooling"], "/")
+	if id != setID(n.Identity()) || tool != "kubectl" || !byKind && len(resources) == 0 || !w.mayBeParent(n.Resource()) {
 		p.Halt = &Open{Cause: NoParent}
 		return p
 	}
@@ -66,6 +71,16 @@ func ApplySet(w *World, n graph.Node, parent *unstructured.Unstructured) *Plan {
 	return p
 }
 
+// mayBeParent reports whether kubectl takes an object of a type for a parent (ParentRef.Validate).
+func (w *World) mayBeParent(r *graph.Resource) bool {
+	if of := r.GroupResource(); of == evidence.Secrets.GroupResource() || of == evidence.ConfigMaps.GroupResource() {
+		return true
+	}
+	return slices.ContainsFunc(w.Evidence.Named(evidence.CRDs.GroupResource(), "", r.GroupResource().String()), func(n graph.Node) bool {
+		return n.Object().Labels["applyset.kubernetes.io/is-parent-type"] == "true"
+	})
+}
+
 // setID is the ID of the apply set of a parent, which one that was copied under another name does not have in its label (ApplySet.ID).
 func setID(parent graph.Identity) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{parent.Name, parent.Namespace, parent.Resource.Kind, parent.Resource.Group}, ".")))
@@ -77,13 +92,13 @@ func setID(parent graph.Identity) string {
 func (w *World) lacksOne(kinds, resources sets.Set[string]) *Open {
 	for _, name := range sets.List(kinds) {
 		kind := schema.ParseGroupKind(name)
-		if f := w.find([]Item{kindOf(kind.Group, "", kind.Kind, "", "")})[0]; name != "" && f.state == unserved {
+		if f := w.find([]Item{kindOf(kind.Group, "", kind.Kind, "", "")})[0]; f.state == unserved {
 			return &Open{Cause: NoSuchKind, Item: f.Item}
 		}
 	}
 	for _, name := range sets.List(resources) {
 		resource := schema.ParseGroupResource(name)
-		if _, err := w.Graph.Snapshot().Mapper.ResourceFor(resource.WithVersion("")); name != "" && meta.IsNoMatchError(err) {
+		if _, err := w.Graph.Snapshot().Mapper.ResourceFor(resource.WithVersion("")); meta.IsNoMatchError(err) {
 			return &Open{Cause: NoSuchKind, Item: kindOf(resource.Group, "", resource.Resource, "", "")}
 		}
 	}

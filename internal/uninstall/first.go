@@ -54,6 +54,9 @@ func (p *Plan) WhyNotFirst(s *foresight.Forecast) say.Text {
 	if !ofKubernetes.IsZero() {
 		return ofKubernetes
 	}
+	if len(p.early) > 0 {
+		return say.Of(convertedFirst, someOf(p.early))
+	}
 	if taken := p.first(TakenOver); taken != nil {
 		return say.Of(isTakenOver, taken.Item.Identity())
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -111,7 +113,7 @@ const anyName = "*"
 // them. The error says which document is none, and shows nothing of it.
 func ReadManifest(text []byte) ([]Item, error) {
 	var items []Item
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	decoder := utilyaml.NewYAMLOrJSONDecoder(transform.NewReader(bytes.NewReader(text), unicode.BOMOverride(unicode.UTF8.NewDecoder())), 4096)
 	for number := 1; ; number++ {
 		var part json.RawMessage
 		err := decoder.Decode(&part)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
 )
@@ -18,6 +19,8 @@ func TestReadManifest(t *testing.T) {
 		{"YAML that looks like JSON", "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: b}}", "a b"},
 		{"JSON, and then YAML", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}` + "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n", "a b"},
 		{"comments, and nothing", "# a\n---\n\n---\napiVersion: v1\r\nkind: Secret\r\nmetadata:\r\n  name: a\r\n---\n# b\n", "a"},
+		{"a byte-order mark", "\ufeff" + `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}` + "\n" + `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"}}`, "a b"},
+		{"UTF-16", utf16("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n"), "a b"},
 		{"no text", "", ""},
 		{"what is no document", "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\nplain", "error"},
 		{"what is no JSON after some", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}} {"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"}} x`, "error"},
@@ -34,4 +37,13 @@ func TestReadManifest(t *testing.T) {
 			t.Errorf("%s: %v\n%s", c.name, err, diff)
 		}
 	}
+}
+
+// utf16 is a text as some shells write it.
+func utf16(text string) string {
+	encoded, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(text)
+	if err != nil {
+		panic(err)
+	}
+	return encoded
 }

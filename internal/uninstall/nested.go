@@ -60,7 +60,7 @@ func (w *World) Follow(p *Plan) {
 	if own, o := f.own(); o != nil {
 		f.needs(own, o, "", nil)
 	}
-	f.converted()
+	f.asked()
 	p.keepNoTargets()
 	f.spared()
 }

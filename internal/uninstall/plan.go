@@ -57,6 +57,8 @@ type Plan struct {
 	wanted    []wanted     // what is to stay
 	needs     map[types.UID][]preview.Need
 	doubts    map[types.UID]say.Text
+	versions  map[types.UID]string // in which the targets are deleted
+	early     []graph.Identity     // what can be deleted only while something answers that goes before it
 }
 
 // Barrier are objects that are deleted at the same time.
@@ -253,7 +255,7 @@ func (p *Plan) Follows(uid types.UID) bool {
 
 // Job is the deletion by which the plan is played.
 func (p *Plan) Job() preview.Job {
-	j := preview.Job{Policy: p.Policy, Targets: p.Targets(), Needs: p.needs}
+	j := preview.Job{Policy: p.Policy, Targets: p.Targets(), Needs: p.needs, Versions: p.versions}
 	for _, b := range p.Barriers {
 		b.Retried = cmp.Or(b.By.UID, p.Own.UID) != "" && !slices.Contains(b.Objects, p.Own)
 		j.Barriers = append(j.Barriers, b.Barrier)

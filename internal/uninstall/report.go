@@ -75,7 +75,9 @@ func (r *Report) unlisted(all []graph.Unlisted) {
 		if u.Resource == "" {
 			what = u.GroupVersion().String()
 		}
-		said := func(known string) bool { return slices.Contains(strings.Fields(strings.NewReplacer(",", " ", ":", " ").Replace(known)), what) }
+		said := func(known string) bool {
+			return slices.Contains(strings.Fields(strings.NewReplacer(",", " ", ":", " ").Replace(known)), what)
+		}
 		if slices.ContainsFunc(r.Unread, said) {
 			continue
 		}

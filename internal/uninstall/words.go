@@ -37,6 +37,7 @@ const (
 	kubernetesOwn    say.Word = "%s is of a type of Kubernetes, and is not deleted first: its controller might wait for what uses it"
 	notAllRead       say.Word = "ask a user who is allowed to read everything: by what could be read nothing is deleted first"
 	notBeforeUnread  say.Word = "nothing is deleted ahead of hooks that were not read: put them into the file"
+	convertedFirst   say.Word = "delete %s first: it can only be deleted while what converts it answers"
 	noEarlier        say.Word = "nothing that is deleted earlier prevents this: repair first what these rows name"
 )
 
@@ -169,6 +170,9 @@ func (o *Open) Says() string {
 		}
 		return "pre-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and deletes nothing; delete it first, or use --no-hooks"
 	case NoSuchKind:
+		if o.Item.Version == "" && o.Item.Group == "" {
+			return fmt.Sprintf("the API server has no %q, so the tool cannot delete it", o.Item.Kind) + o.Detail
+		}
 		return fmt.Sprintf("the API server has no %s in %s, so the tool cannot delete it", o.Item.Kind, strings.TrimSuffix(o.Item.GroupVersion().String(), "/")) + o.Detail
 	case Generated:
 		return cmp.Or(o.Detail, "has a generateName, so which objects were made of it is not known")
@@ -295,6 +299,8 @@ const (
 	onlyWithDelegate say.Word = "deleted only if %s does not get stuck before"
 	waitsFor         say.Word = "not deleted before %s is gone"
 )
+
+const conversionUnread say.Word = "whether what converts the objects of %s answers, which is called at a URL: the API server cannot delete them if it does not"
 
 func madeUnread(n, most int) string {
 	return fmt.Sprintf("who made %d objects: only the first %d were looked at", n, most)

@@ -85,7 +85,7 @@ status: {resources: [{version: v1, kind: ConfigMap, namespace: shop, name: odd}]
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: set, labels: {applyset.kubernetes.io/id: applyset-7fFB87CRhJ5TNi_w4TDPYDEGqjgqS1PzgLi-dyqcOv4-v1}, annotations: {applyset.kubernetes.io/contains-group-kinds: ConfigMap}}
+metadata: {name: set, labels: {applyset.kubernetes.io/id: applyset-7fFB87CRhJ5TNi_w4TDPYDEGqjgqS1PzgLi-dyqcOv4-v1}, annotations: {applyset.kubernetes.io/tooling: kubectl/v1.36.3, applyset.kubernetes.io/contains-group-kinds: ConfigMap}}
 ---
 apiVersion: v1
 kind: ConfigMap

@@ -43,6 +43,9 @@ type Reviewer struct {
 	evidence *evidence.Reader
 	finder   *controllers.Finder
 
+	// Versions are those of the API in which objects are deleted, where it is not that of their resource.
+	Versions map[types.UID]string
+
 	// hooks is nil until it is needed.
 	hooks *webhookList
 	// services holds what was found out about services.

@@ -268,6 +268,31 @@ func TestDeadWebhook(t *testing.T) {
 	}
 }
 
+// TestVersions compares rules with the versions of a definition, and with that in which an object is deleted.
+func TestVersions(t *testing.T) {
+	const world = `CustomResourceDefinition/widgets.example.com {"spec":{"versions":[{"name":"v1","served":true},{"name":"v1beta1","served":false}]}}
+Widget/s/w uid=w finalizers=example.com/x
+ValidatingWebhookConfiguration/c {"webhooks":[{"name":"w.example.com","failurePolicy":"Fail","matchPolicy":%q,"clientConfig":{"service":{"namespace":"x","name":"gone"}},"rules":[{"operations":["DELETE"],"apiGroups":["example.com"],"apiVersions":[%q],"resources":["widgets"]}]}]}`
+	for _, c := range []struct {
+		policy, rule, deleted string
+		want                  bool
+	}{
+		{"Equivalent", "v1beta1", "", true}, {"Equivalent", "v9", "", false},
+		{"Exact", "v1", "", true}, {"Exact", "v1beta1", "", false},
+		{"Exact", "v1", "v1beta1", false}, {"Exact", "v1beta1", "v1beta1", true},
+	} {
+		a, nodes, _ := reviewer(t, fmt.Sprintf(world, c.policy, c.rule))
+		a.Versions = map[types.UID]string{"w": c.deleted}
+		found := false
+		for range a.DeadWebhooks(nodes[0], "DELETE", "") {
+			found = true
+		}
+		if found != c.want {
+			t.Errorf("%+v: %v", c, found)
+		}
+	}
+}
+
 // Rules of a policy are about one version alone if its matchPolicy, or that of its binding, is Exact.
 func TestExactPolicy(t *testing.T) {
 	const of = `"resourceRules":[{"operations":["DELETE"],"apiGroups":[""],"apiVersions":[%q],"resources":["configmaps"]}]`

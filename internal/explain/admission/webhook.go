@@ -91,18 +91,20 @@ func (r admissionRule) covers(operation string, resource graph.Resource, subreso
 }
 
 // covers reports whether one of its rules is about an operation on a resource, or on a subresource of it when that is not empty. Unless
-// their matchPolicy is Exact, rules match other versions of the resource, too: of Kubernetes' own types those that the server has, of
-// others any (k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook).
+// their matchPolicy is Exact, rules match the other versions of the resource, too
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook).
 func (a *Reviewer) covers(s *Spec, operation string, resource graph.Resource, subresource string) bool {
-	versions := []string{resource.Version}
-	if s.MatchPolicy != "Exact" && graph.BuiltinGroup(resource.Group) {
-		versions = append(versions, a.evidence.Versions(resource.GroupVersionKind().GroupKind())...)
-	}
-	all := s.MatchPolicy != "Exact" && !graph.BuiltinGroup(resource.Group)
-	listed := func(r admissionRule) bool {
-		return slices.ContainsFunc(versions, func(version string) bool { return evidence.Lists(r.APIVersions, version) })
-	}
-	return slices.ContainsFunc(s.Rules, func(r admissionRule) bool { return (all || listed(r)) && r.covers(operation, resource, subresource) })
+	return slices.ContainsFunc(s.Rules, func(r admissionRule) bool {
+		switch {
+		case !r.covers(operation, resource, subresource):
+			return false
+		case evidence.Lists(r.APIVersions, resource.Version):
+			return true
+		}
+		versions, known := a.evidence.Versions(resource)
+		equivalent := func(version string) bool { return evidence.Lists(r.APIVersions, version) }
+		return s.MatchPolicy != "Exact" && (!known || slices.ContainsFunc(versions, equivalent))
+	})
 }
 
 // webhookList holds the entries of all webhook configurations.
@@ -169,7 +171,11 @@ func (a *Reviewer) Matches(h *Webhook, operation, subresource string, n graph.No
 	if o.Resource.Group == admissionGroup { // webhooks are not asked about admission itself
 		return false, true
 	}
-	if !a.covers(&h.Spec, operation, *o.Resource, subresource) || !Selects(h.ObjectSelector, o.Labels) {
+	resource := *o.Resource
+	if version := a.Versions[n.UID()]; operation == "DELETE" && subresource == "" && version != "" {
+		resource.Version = version
+	}
+	if !a.covers(&h.Spec, operation, resource, subresource) || !Selects(h.ObjectSelector, o.Labels) {
 		return false, true
 	}
 	selects, known := a.selectsNamespace(h.NamespaceSelector, n)

@@ -299,15 +299,6 @@ func (m *metadata) Served(resource schema.GroupResource) (schema.GroupVersionRes
 	return all[0], true
 }
 
-// Versions returns the versions in which the server has a kind, as far as that is known.
-func (m *metadata) Versions(kind schema.GroupKind) (versions []string) {
-	mappings, _ := m.graph.Snapshot().Mapper.RESTMappings(kind) // without any nothing is known
-	for _, mapping := range mappings {
-		versions = append(versions, mapping.Resource.Version)
-	}
-	return versions
-}
-
 // ServedKind returns the type of a kind that the server has, and whether its objects are
 // in namespaces.
 func (m *metadata) ServedKind(kind schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced, served bool) {

@@ -319,6 +319,28 @@ func (u *unread) NoteList(resource schema.GroupVersionResource, err error) {
 	u.note(place{resource: resource}, err)
 }
 
+// Versions returns the versions that a resource has, and whether that could be found out: those of its definition, whether they are served
+// or not, or, of Kubernetes' own, those that the server has.
+func (r *Reader) Versions(resource graph.Resource) (versions []string, known bool) {
+	if graph.BuiltinGroup(resource.Group) {
+		mappings, err := r.graph.Snapshot().Mapper.RESTMappings(resource.GroupVersionKind().GroupKind())
+		for _, mapping := range mappings {
+			versions = append(versions, mapping.Resource.Version)
+		}
+		return versions, err == nil
+	}
+	definition, err := r.Get(CRDs, "", resource.GroupResource().String())
+	if err != nil {
+		return nil, false
+	}
+	all, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, each := range all {
+		version, _ := each.(map[string]any)
+		versions = append(versions, Text(version["name"]))
+	}
+	return versions, len(versions) > 0
+}
+
 // IsGone reports whether an object of the graph counts as gone.
 func (m *metadata) IsGone(uid types.UID) bool { return uid != "" && m.gone(uid) }
 
