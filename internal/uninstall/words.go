@@ -37,7 +37,7 @@ const (
 	kubernetesOwn    say.Word = "%s is of a type of Kubernetes, and is not deleted first: its controller might wait for what uses it"
 	notAllRead       say.Word = "ask a user who is allowed to read everything: by what could be read nothing is deleted first"
 	notBeforeUnread  say.Word = "nothing is deleted ahead of hooks that were not read: put them into the file"
-	convertedFirst   say.Word = "delete %s first: it can only be deleted while what converts it answers"
+	convertedFirst   say.Word = "delete %s first, while the conversion webhook answers"
 	noEarlier        say.Word = "nothing that is deleted earlier prevents this: repair first what these rows name"
 )
 
