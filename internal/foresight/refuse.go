@@ -53,18 +53,14 @@ func (l *forecaster) refusals(s *Forecast) map[types.UID]refusal {
 	refused := map[types.UID]refusal{}
 	definitions := l.definitions()
 	for _, h := range l.now.reviewer.Webhooks() {
-		if h.FailurePolicy == "Ignore" || !h.Asked("DELETE") && !h.Asked("UPDATE") {
+		if h.FailurePolicy != "Ignore" && h.ClientConfig.Service == nil && l.asksAbout(h) {
+			l.now.evidence.NoteUnread(fmt.Sprintf(urlUnread, h.Config))
+		}
+		if !h.FailsClosed() || !h.Asked("DELETE") && !h.Asked("UPDATE") {
 			continue
 		}
 		for uid := range l.going {
 			n, ok := l.node(uid)
-			if ok && !n.BeingDeleted() && h.ClientConfig.Service == nil {
-				if asked, _ := l.now.reviewer.Matches(h, "DELETE", "", n); asked {
-					l.now.evidence.NoteUnread(fmt.Sprintf(urlUnread, h.Config))
-					break
-				}
-				continue
-			}
 			if !ok || n.BeingDeleted() || definitions[n.Resource().GroupResource()] {
 				continue
 			}
@@ -79,6 +75,18 @@ func (l *forecaster) refusals(s *Forecast) map[types.UID]refusal {
 	}
 	l.judgedDeletions(refused, definitions)
 	return refused
+}
+
+// asksAbout reports whether the API server asks a webhook about one of the deletions, or may.
+func (l *forecaster) asksAbout(h *admission.Webhook) bool {
+	for uid := range l.going {
+		if n, ok := l.node(uid); ok && !n.BeingDeleted() {
+			if asked, _ := l.now.reviewer.Matches(h, "DELETE", "", n); asked {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // judgedDeletions adds what a ValidatingAdmissionPolicy may deny that stays: the deletion, or the end of it.

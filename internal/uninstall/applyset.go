@@ -90,9 +90,13 @@ func setID(parent graph.Identity) string {
 // lacksOne is a type of an annotation that the server does not have: then kubectl prunes nothing (parseKindAnnotation and
 // parseResourcesAnnotation).
 func (w *World) lacksOne(kinds, resources sets.Set[string]) *Open {
+	var items []Item
 	for _, name := range sets.List(kinds) {
 		kind := schema.ParseGroupKind(name)
-		if f := w.find([]Item{kindOf(kind.Group, "", kind.Kind, "", "")})[0]; f.state == unserved {
+		items = append(items, kindOf(kind.Group, "", kind.Kind, "", ""))
+	}
+	for _, f := range w.find(items) {
+		if f.state == unserved {
 			return &Open{Cause: NoSuchKind, Item: f.Item}
 		}
 	}

@@ -141,9 +141,8 @@ func (s *Saved) deliveredBy(o *unstructured.Unstructured) string {
 
 // owns reports whether a type is one of the tool's own objects.
 func (s *Saved) owns(resource schema.GroupResource) bool {
-	return slices.ContainsFunc(Tools(), func(t Tool) bool {
-		return t.Name == s.Tool && slices.ContainsFunc(t.Kinds, func(k Kind) bool { return k.Resource == resource })
-	})
+	tool, k := toolOf(resource)
+	return k != nil && tool.Name == s.Tool
 }
 
 // leased holds a lease whose holder works, or may: it is none of the pods that are gone.

@@ -4,7 +4,6 @@ package uninstall
 
 import (
 	"cmp"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,35 +54,39 @@ func always(plan func(*World, graph.Node, *unstructured.Unstructured) *Plan) fun
 	return func(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, error) { return plan(w, n, o), nil }
 }
 
-// controlled is the kind whose controller deletes something with an object of a type, nil for none.
-func controlled(resource schema.GroupResource) *Kind {
+// toolOf is the tool that has its own objects of a type, and that kind, which is nil for none.
+func toolOf(resource schema.GroupResource) (Tool, *Kind) {
 	for _, tool := range Tools() {
 		for i := range tool.Kinds {
-			if k := &tool.Kinds[i]; k.Resource == resource && !k.Alone {
-				return k
+			if k := &tool.Kinds[i]; k.Resource == resource {
+				return tool, k
 			}
 		}
+	}
+	return Tool{}, nil
+}
+
+// controlled is the kind whose controller deletes something with an object of a type, nil for none.
+func controlled(resource schema.GroupResource) *Kind {
+	if _, k := toolOf(resource); k != nil && !k.Alone {
+		return k
 	}
 	return nil
 }
 
 // ofUsers reports whether users delete more with an object of a type, and no controller does.
 func ofUsers(resource schema.GroupResource) bool {
-	return slices.ContainsFunc(Tools(), func(t Tool) bool {
-		return slices.ContainsFunc(t.Kinds, func(k Kind) bool { return k.Resource == resource && k.Alone })
-	})
+	_, k := toolOf(resource)
+	return k != nil && k.Alone
 }
 
 // argument is what uninstall takes to be about an object of a tool.
 func argument(id graph.Identity) string {
-	for _, tool := range Tools() {
-		for _, k := range tool.Kinds {
-			if k.Resource == id.Resource.GroupResource() {
-				return tool.Name + " " + k.Words[0] + "/" + id.Name + " -n " + id.Namespace
-			}
-		}
+	tool, k := toolOf(id.Resource.GroupResource())
+	if k == nil {
+		return ""
 	}
-	return ""
+	return tool.Name + " " + k.Words[0] + "/" + id.Name + " -n " + id.Namespace
 }
 
 // inventory are the objects that a tool's own one says that it has deployed.

@@ -28,19 +28,20 @@ func (f *following) asked() {
 		}
 	}
 	f.plan.versions = map[types.UID]string{}
+	reviewers := map[int]*admission.Reviewer{}
 	for _, item := range f.find(f.plan.Items) {
 		if item.state != present || item.Version == "" || len(f.plan.in(item.node.UID())) == 0 {
 			continue
 		}
 		f.plan.versions[item.node.UID()] = item.Version
 		if d := converted[item.resource.GroupResource()]; d != nil {
-			f.convert(d, &item)
+			f.convert(d, &item, reviewers)
 		}
 	}
 }
 
-// convert looks at what converts an object of a definition that the tool deletes.
-func (f *following) convert(definition *unstructured.Unstructured, item *found) {
+// convert looks at what converts an object of a definition that the tool deletes. The reviewers are those by barriers that were needed so far.
+func (f *following) convert(definition *unstructured.Unstructured, item *found, reviewers map[int]*admission.Reviewer) {
 	if stored, _, _ := unstructured.NestedStringSlice(definition.Object, "status", "storedVersions"); len(stored) == 1 && stored[0] == item.Version {
 		return
 	}
@@ -50,16 +51,22 @@ func (f *following) convert(definition *unstructured.Unstructured, item *found) 
 		f.Evidence.NoteUnread(fmt.Sprintf(conversionUnread, "CustomResourceDefinition/"+definition.GetName()))
 		return
 	}
-	if at := f.plan.in(item.node.UID())[0]; f.dead(at, namespace, name) {
+	dead := func(barrier int) bool {
+		if reviewers[barrier] == nil {
+			reviewers[barrier] = f.before(barrier)
+		}
+		return reviewers[barrier].Serving(namespace, name).Dead
+	}
+	if dead(f.plan.in(item.node.UID())[0]) {
 		f.plan.doubt(item.node.UID(), say.Of(unconverted, f.plan.Order, item.Version, evidence.Identity(evidence.Services, namespace, name)))
-		if !f.dead(0, namespace, name) {
+		if !dead(0) {
 			f.plan.early = append(f.plan.early, item.id())
 		}
 	}
 }
 
-// dead reports whether a service certainly does not answer when a barrier begins.
-func (f *following) dead(barrier int, namespace, name string) bool {
+// before judges who answers when a barrier begins, of what is certainly left then. It sends nothing.
+func (f *following) before(barrier int) *admission.Reviewer {
 	var uids []types.UID
 	for i, before := range f.plan.before(barrier) {
 		for _, id := range f.plan.Barriers[i].Objects {
@@ -69,9 +76,8 @@ func (f *following) dead(barrier int, namespace, name string) bool {
 		}
 	}
 	gone := gc.Concerned(f.Graph, uids)
-	reviewer := admission.New(context.Background(), nil, f.Evidence.Without(func(uid types.UID) bool { // it sends nothing
+	return admission.New(context.Background(), nil, f.Evidence.Without(func(uid types.UID) bool {
 		n, known := f.Graph.Node(uid)
 		return known && gone.Has(n)
 	}), nil)
-	return reviewer.Serving(namespace, name).Dead
 }
