@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -428,21 +427,4 @@ func (o *deleteOptions) nothing(s *session, g *graph.Graph, absent bool) error {
 		}
 	}
 	return cmp.Or(o.printNothing(g), o.finish(s, g.Snapshot()))
-}
-
-// maxDescribed is the number of targets that are named in a sentence.
-const maxDescribed = 5
-
-func describe(ids []graph.Identity) string {
-	names := []string{}
-	for _, id := range ids[:min(len(ids), maxDescribed)] {
-		names = append(names, id.String())
-	}
-	if more := len(ids) - maxDescribed; more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
-	if last := len(names) - 1; last > 0 {
-		names = slices.Replace(names, last-1, last+1, names[last-1]+" and "+names[last])
-	}
-	return strings.Join(names, ", ")
 }

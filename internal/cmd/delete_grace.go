@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -66,7 +67,7 @@ func (o *deleteOptions) dangers(g *graph.Graph, targets []graph.Identity) []stri
 		return !ok || !isPod(n) || !ofStatefulSet(n)
 	})
 	if len(ofSets) > 0 {
-		dangers = append(dangers, fmt.Sprintf(twins, describe(ofSets)))
+		dangers = append(dangers, fmt.Sprintf(twins, render.NamesOf(ofSets)))
 	}
 	if o.cascade != "orphan" && podsGoWith(g, uids(targets)) {
 		dangers = append(dangers, notForced)

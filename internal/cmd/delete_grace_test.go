@@ -27,12 +27,12 @@ ConfigMap/shop/c`
 		want           []string
 	}{
 		{"c", "background", nil},
-		{"db-0", "background", []string{"Pod/shop/db-0: belongs to a StatefulSet"}},
-		{"db-1", "background", []string{"Pod/shop/db-1: belongs to a StatefulSet"}}, // which is gone
+		{"db-0", "background", []string{"pod/db-0 -n shop: belongs to a StatefulSet"}},
+		{"db-1", "background", []string{"pod/db-1 -n shop: belongs to a StatefulSet"}}, // which is gone
 		{"odd", "background", nil},
 		{"db", "background", []string{"pods that are deleted with them"}},
 		{"db", "orphan", nil},
-		{"db db-0", "background", []string{"Pod/shop/db-0: belongs to a StatefulSet"}},
+		{"db db-0", "background", []string{"pod/db-0 -n shop: belongs to a StatefulSet"}},
 		{"web", "foreground", []string{"pods that are deleted with them"}},
 		{"web-a", "background", []string{"pods that are deleted with them"}},
 		{"web-a web-b", "background", nil},

@@ -201,7 +201,7 @@ func (t *telling) withoutTargets(consent *change.Consent) error {
 		fmt.Fprintln(t.ErrOut, "The objects that you agreed to delete are gone: nothing is left to do.")
 		return t.printNothing(consent.Plan.Graph)
 	}
-	fmt.Fprintf(t.ErrOut, "Nothing was changed: the chosen objects are gone, or not chosen any more. Of those that you agreed to delete, these still exist: %s.\n", describe(consent.Left))
+	fmt.Fprintf(t.ErrOut, "Nothing was changed: the chosen objects are gone, or not chosen any more. Of those that you agreed to delete, these still exist: %s.\n", render.NamesOf(consent.Left))
 	return cmp.Or(t.printNothing(consent.Plan.Graph), errRemaining)
 }
 

@@ -372,7 +372,7 @@ func (o *explainOptions) picture(l *look) *draw.Picture {
 		for i := range l.report.Objects {
 			ids = append(ids, l.report.Objects[i].Object)
 		}
-		p.Title = "What holds " + describe(ids)
+		p.Title = "What holds " + render.NamesOf(ids)
 	case o.allNamespaces:
 		p.Title = "What holds terminating objects in the cluster"
 	default:

@@ -240,7 +240,7 @@ func (o *graphOptions) title(s *session, named []graph.Node) string {
 		for i, n := range named {
 			ids[i] = n.Identity()
 		}
-		return "Ownership of " + describe(ids)
+		return "Ownership of " + render.NamesOf(ids)
 	case o.allNamespaces:
 		return "Ownership in the cluster"
 	}

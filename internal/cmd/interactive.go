@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/change"
 	"github.com/kubectl-gc/kubectl-gc/internal/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // validateInteractive finds flags that contradict --interactive
@@ -54,9 +55,9 @@ func (t *telling) tell(e change.Event) {
 	case e.Unread != nil:
 		_ = render.Warnings(t.ErrOut, e.Unread) // what follows says the same
 	case e.LeftOut != nil:
-		fmt.Fprintf(t.ErrOut, "Left out, because they are gone, replaced, or not chosen any more: %s.\n", describe(e.LeftOut))
+		fmt.Fprintf(t.ErrOut, "Left out, because they are gone, replaced, or not chosen any more: %s.\n", render.NamesOf(e.LeftOut))
 	case e.Changed != nil:
-		fmt.Fprintf(t.ErrOut, "\nThis has changed since you were asked, first %s. What would happen now:\n", e.Changed)
+		fmt.Fprintf(t.ErrOut, "\nThis has changed since you were asked, first %s. What would happen now:\n", render.NamesOf([]graph.Identity{*e.Changed}))
 	case e.Begins:
 		t.progress = newProgress(t.deletionOptions)
 	case e.Wrote != nil:

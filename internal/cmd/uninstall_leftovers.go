@@ -97,7 +97,7 @@ func kept(all []uninstall.Leftover) error {
 	if slices.ContainsFunc(all, func(l uninstall.Leftover) bool { return l.Held != nil && l.Held.Why == uninstall.NotRead }) {
 		return incompleteError{errors.New("unclear whether some of this is in use: not everything could be read")}
 	}
-	if slices.ContainsFunc(all, func(l uninstall.Leftover) bool { return l.Held != nil && l.Belongs != "" }) {
+	if slices.ContainsFunc(all, func(l uninstall.Leftover) bool { return l.Held != nil && !l.Belongs.IsZero() }) {
 		return errRemaining
 	}
 	return nil

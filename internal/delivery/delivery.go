@@ -32,11 +32,6 @@ type Mark struct {
 	Usual bool
 }
 
-// String names the one that delivered it.
-func (m Mark) String() string {
-	return strings.ReplaceAll(m.Kind+"/"+m.Namespace+"/"+m.Name, "//", "/")
-}
-
 // marking reads the mark of one kind. in is in the keys of its labels and annotations, empty for a label that many
 // set.
 type marking struct {

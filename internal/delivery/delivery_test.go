@@ -37,7 +37,11 @@ func TestMarks(t *testing.T) {
 				}
 			}
 		}
-		if got := fmt.Sprint(delivery.Marks(o)); got != c.want {
+		var all []string
+		for _, m := range delivery.Marks(o) {
+			all = append(all, strings.ReplaceAll(m.Kind+"/"+m.Namespace+"/"+m.Name, "//", "/"))
+		}
+		if got := fmt.Sprint(all); got != c.want {
 			t.Errorf("%v %v: %s, want %s", c.labels, c.annotations, got, c.want)
 		}
 	}

@@ -149,7 +149,7 @@ func (b *barriers) without(key string, gone func(types.UID) bool) view {
 }
 
 // lost returns what of a controller has certainly gone before the deletion of an object begins.
-func (b *barriers) lost(n graph.Node, w *controllers.Workload, grants func() []string) deprivation {
+func (b *barriers) lost(n graph.Node, w *controllers.Workload, grants func() []graph.Identity) deprivation {
 	m, begins := b.begins(n.UID())
 	if !begins || n.BeingDeleted() {
 		return deprivation{}
@@ -157,20 +157,14 @@ func (b *barriers) lost(n graph.Node, w *controllers.Workload, grants func() []s
 	if b.going[w.ID().UID] && b.awaited(w.ID().UID, m) {
 		return deprivation{kind: ofItself, step: b.beginsIn(w.ID().UID)[0] + 1}
 	}
-	account := w.Account().ID().String()
-	if id, goes := b.named[account]; goes && b.gone(id.UID, m) {
-		return deprivation{kind: ofObject, what: account, step: b.step(id.UID)}
+	if id, goes := b.named[w.Account().ID().String()]; goes && b.gone(id.UID, m) {
+		return deprivation{kind: ofObject, what: []graph.Identity{id}, step: b.step(id.UID)}
 	}
 	if b.now.finder.MayNotChange(w, n) || !b.at(m).finder.MayNotChange(w, n) {
 		return deprivation{}
 	}
-	var names []string
-	for _, name := range grants() {
-		if id, goes := b.named[name]; goes && b.gone(id.UID, m) {
-			names = append(names, name)
-		}
-	}
-	return deprivation{kind: ofRights, what: strings.Join(names, ", ")}
+	lost := slices.DeleteFunc(grants(), func(id graph.Identity) bool { return !b.gone(id.UID, m) })
+	return deprivation{kind: ofRights, what: lost}
 }
 
 // retried reports whether something that refuses the deletion of an object certainly goes, and does not await that, while a controller

@@ -31,9 +31,6 @@ type Break struct {
 	Certain bool
 }
 
-// Says says what happens then.
-func (b *Break) Says() string { return b.Why.String() }
-
 // Stranded are objects that stay, and whose controller goes: their deletions will get stuck.
 type Stranded struct {
 	Kind, Finalizer string
@@ -104,9 +101,8 @@ func (l *scene) silenced(namespace, name string) (silenced, certain bool) {
 // is said once of all in its configuration.
 func (l *forecaster) webhooks() []Break {
 	type group struct {
-		config  graph.Identity
-		service string
-		certain bool
+		config, service graph.Identity
+		certain         bool
 	}
 	hooks := map[group][]*admission.Webhook{}
 	var groups []group
@@ -116,7 +112,7 @@ func (l *forecaster) webhooks() []Break {
 		}
 		service := h.ClientConfig.Service
 		if silenced, certain := l.silenced(service.Namespace, service.Name); silenced {
-			g := group{h.Config, "Service/" + service.Namespace + "/" + service.Name, certain}
+			g := group{h.Config, evidence.Identity(evidence.Services, service.Namespace, service.Name), certain}
 			if hooks[g] == nil {
 				groups = append(groups, g)
 			}
@@ -132,7 +128,7 @@ func (l *forecaster) webhooks() []Break {
 
 // unanswered is what webhooks of one configuration refuse when what answers them goes. What limits that is said of
 // the first that is limited, and what people forget of the first that is asked about updates.
-func unanswered(hooks []*admission.Webhook, service string) say.Text {
+func unanswered(hooks []*admission.Webhook, service graph.Identity) say.Text {
 	var names, about []string
 	limited, updates := false, false
 	for _, h := range hooks {
@@ -284,11 +280,11 @@ func (l *forecaster) unserved() []Break {
 	}
 	type loss struct {
 		by   graph.Identity
-		what deprivation
+		says string // of what
 		kind
 		certain bool
 	}
-	counts, staying := map[loss]int{}, map[loss][]graph.Node{}
+	counts, staying, lost := map[loss]int{}, map[loss][]graph.Node{}, map[loss]deprivation{}
 	var losses []loss
 	for _, p := range places {
 		for _, n := range p.of {
@@ -297,9 +293,9 @@ func (l *forecaster) unserved() []Break {
 			certain = certain && !indirect(a) && l.now.finder.Identified(a)
 			for _, by := range servers {
 				if what := l.loses(n, by); what.kind != ofNothing {
-					k := loss{by.ID(), what, p.kind, certain}
+					k := loss{by.ID(), what.clause().String(), p.kind, certain}
 					if counts[k] == 0 {
-						losses = append(losses, k)
+						losses, lost[k] = append(losses, k), what
 					}
 					counts[k], staying[k] = counts[k]+p.count, append(staying[k], p.of...)
 				}
@@ -316,7 +312,7 @@ func (l *forecaster) unserved() []Break {
 			id := n.Identity()
 			strands.Names = append(strands.Names, strings.TrimPrefix(id.String(), id.Resource.Kind+"/"))
 		}
-		all = append(all, Break{k.by, strands.says(k.certain, k.what), strands, k.certain})
+		all = append(all, Break{k.by, strands.says(k.certain, lost[k]), strands, k.certain})
 	}
 	return all
 }

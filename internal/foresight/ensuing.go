@@ -204,7 +204,7 @@ func (l *losses) ofVolume(n graph.Node) []Loss {
 		return nil
 	}
 	loss := Loss{Object: n.Identity(), Volume: n.Name(), Size: evidence.Nested(v, "spec", "capacity", "storage"), Certain: true}
-	loss.Why = say.Of(volumeGoes, n.Name(), cmp.Or(loss.Size, unknownSize), policy)
+	loss.Why = say.Of(volumeGoes, n.Identity(), cmp.Or(loss.Size, unknownSize), policy)
 	return []Loss{loss}
 }
 

@@ -47,9 +47,6 @@ func (l *Loss) On() string {
 	return "pv/" + l.Volume
 }
 
-// Says says what goes, or stays, with it.
-func (l *Loss) Says() string { return l.Why.String() }
-
 // Claims returns the claims of a StatefulSet that stay, when it is that which stays.
 func (l *Loss) Claims() []graph.Identity { return l.claims }
 
@@ -157,7 +154,7 @@ func (l *losses) shared(all []Loss) []Loss {
 		}
 		all = slices.DeleteFunc(all, func(l Loss) bool { return l.kept == v.GetName() })
 		size := evidence.Nested(v, "spec", "capacity", "storage")
-		why := say.Of(volumeShared, v.GetName(), cmp.Or(size, unknownSize), loss.Volume, handle)
+		why := say.Of(volumeShared, evidence.Identity(evidence.Volumes, "", v.GetName()), cmp.Or(size, unknownSize), evidence.Identity(evidence.Volumes, "", loss.Volume), handle)
 		all = append(all, Loss{Object: loss.Object, Why: why, Certain: loss.Certain, Volume: v.GetName(), Size: size})
 	}
 	return all
@@ -209,13 +206,13 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 		if l.going[volume.GetUID()] {
 			kept = storageKept
 		}
-		return []Loss{{Object: id, Why: say.Of(kept, name, cmp.Or(size, unknownSize), policy), Stays: true, Certain: true, kept: name}}
+		return []Loss{{Object: id, Why: say.Of(kept, evidence.Identity(evidence.Volumes, "", name), cmp.Or(size, unknownSize), policy), Stays: true, Certain: true, kept: name}}
 	}
 	goes := volumeGoes
 	if policy == "Recycle" {
 		goes = volumeRecycled
 	}
-	return []Loss{{Object: id, Why: say.Of(goes, name, cmp.Or(size, unknownSize), policy), Certain: true, Volume: name, Size: size}}
+	return []Loss{{Object: id, Why: say.Of(goes, evidence.Identity(evidence.Volumes, "", name), cmp.Or(size, unknownSize), policy), Certain: true, Volume: name, Size: size}}
 }
 
 // boundTo returns the volume of a claim: the one that it names, or that names it by its UID when the claim has not been told yet. Of one

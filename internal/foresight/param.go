@@ -22,7 +22,9 @@ func (l *forecaster) judged(s *FinalizerForecast, n graph.Node) {
 		if !judges || p.Allows || l.going[p.Binding.UID] {
 			continue
 		}
-		why := func(is say.Word) say.Text { return say.Of(parameterMissing, p.Policy, p.Says(n.Namespace()), is) }
+		why := func(is say.Word) say.Text {
+			return say.Of(parameterMissing, evidence.Identity(evidence.AdmissionPolicies, "", p.Policy), p.Says(n.Namespace()), is)
+		}
 		outlook := Stuck
 		if !certain {
 			outlook = Unclear
@@ -78,7 +80,7 @@ func (l *forecaster) policies() []Break {
 			continue
 		}
 		if found := p.In(l.now.reviewer, ""); len(found) > 0 && l.allGo(found) {
-			all = append(all, Break{Object: p.Binding, Why: say.Of(parametersGo, p.Says(""), p.Policy), Certain: true})
+			all = append(all, Break{Object: p.Binding, Why: say.Of(parametersGo, p.Says(""), evidence.Identity(evidence.AdmissionPolicies, "", p.Policy)), Certain: true})
 		}
 	}
 	return all

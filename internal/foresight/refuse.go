@@ -117,9 +117,9 @@ func (l *forecaster) judgedDeletions(refused map[types.UID]refusal, definitions 
 		}
 		switch {
 		case certain:
-			refused[uid] = refusal{id: n.Identity(), outlook: Stuck, why: say.Of(StuckBy, say.Of(denied, policy)), begun: begun}
+			refused[uid] = refusal{id: n.Identity(), outlook: Stuck, why: say.Of(StuckBy, say.Of(denied, evidence.Identity(evidence.AdmissionPolicies, "", policy))), begun: begun}
 		case policy != "":
-			refused[uid] = refusal{id: n.Identity(), outlook: Unclear, why: say.Of(MayStick, say.Of(judged, policy)), begun: begun}
+			refused[uid] = refusal{id: n.Identity(), outlook: Unclear, why: say.Of(MayStick, say.Of(judged, evidence.Identity(evidence.AdmissionPolicies, "", policy))), begun: begun}
 		}
 	}
 }

@@ -28,9 +28,6 @@ type Return struct {
 	Told bool
 }
 
-// Says says who makes it again.
-func (r *Return) Says() string { return r.Why.String() }
-
 // Deliverer returns what delivered it from Git or as a release, and will again: its kind, "Release", or that of the tool's object, and
 // where it is, as far as that is known. It is empty when something else makes it again.
 func (r *Return) Deliverer() (kind, namespace, name string) {

@@ -129,17 +129,17 @@ func told(p *preview.Plan, s *foresight.Forecast) string {
 		lines = append(lines, line)
 	}
 	for _, b := range s.Breaks {
-		lines = append(lines, fmt.Sprintf("breaks: %s: %s%s", b.Object, b.Says(), unsure(b.Certain)))
+		lines = append(lines, fmt.Sprintf("breaks: %s: %s%s", b.Object, b.Why, unsure(b.Certain)))
 	}
 	for _, loss := range s.Lost {
 		word := "lost"
 		if loss.Stays {
 			word = "stays"
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s: %s%s", word, loss.Object, loss.Says(), unsure(loss.Certain)))
+		lines = append(lines, fmt.Sprintf("%s: %s: %s%s", word, loss.Object, loss.Why, unsure(loss.Certain)))
 	}
 	for _, r := range s.Returns {
-		lines = append(lines, fmt.Sprintf("returns: %s: %s%s", r.Object, r.Says(), unsure(r.Certain)))
+		lines = append(lines, fmt.Sprintf("returns: %s: %s%s", r.Object, r.Why, unsure(r.Certain)))
 	}
 	for i, wave := range s.Waves {
 		var names []string

@@ -156,14 +156,14 @@ func (l *forecaster) service(n graph.Node, finalizer string) FinalizerForecast {
 // maybe notes that something goes which may be the controller of a finalizer of which that
 // is not known: as long as the object is there, it had better not.
 func (l *forecaster) maybe(s *FinalizerForecast, n graph.Node, a *controllers.Answer) {
-	var going []string
+	var going []graph.Identity
 	for _, w := range a.Maybe() {
-		if name := w.ID().String(); l.loses(n, w).kind != ofNothing && !slices.Contains(going, name) {
-			s.DeleteFirst, s.needs, going = true, append(s.needs, l.needs(n, w)...), append(going, name)
+		if l.loses(n, w).kind != ofNothing && !slices.Contains(going, w.ID()) {
+			s.DeleteFirst, s.needs, going = true, append(s.needs, l.needs(n, w)...), append(going, w.ID())
 		}
 	}
 	if len(going) > 0 {
-		s.Why = s.Why.And(mightTake, strings.Join(going, ", "))
+		s.Why = s.Why.And(mightTake, allOf(going))
 	}
 }
 
@@ -171,7 +171,7 @@ func (l *forecaster) maybe(s *FinalizerForecast, n graph.Node, a *controllers.An
 // does not matter then.
 func (l *forecaster) eachLoses(s *FinalizerForecast, n graph.Node, a *controllers.Answer) bool {
 	equals := a.Equals()
-	var names []string
+	var all []graph.Identity
 	var needs []types.UID
 	before := true
 	for i := range equals {
@@ -179,13 +179,13 @@ func (l *forecaster) eachLoses(s *FinalizerForecast, n graph.Node, a *controller
 		if l.loses(n, w).kind == ofNothing {
 			return false
 		}
-		names, needs = append(names, w.ID().String()), append(needs, l.needs(n, w)...)
-		before = before && l.order.lost(n, w, func() []string { return l.grantsThatGo(w, n) }).kind != ofNothing
+		all, needs = append(all, w.ID()), append(needs, l.needs(n, w)...)
+		before = before && l.order.lost(n, w, func() []graph.Identity { return l.grantsThatGo(w, n) }).kind != ofNothing
 	}
 	if len(equals) == 0 {
 		return false
 	}
-	among := strings.Join(names, ", ")
+	among := allOf(all)
 	s.LosesController, s.DeleteFirst, s.needs, s.first = true, true, needs, say.Of(oneWorks, among, s.Finalizer)
 	s.Outlook, s.Why = Racing, say.Of(UnlessFirst, say.Of(eachLoses, among, s.Finalizer))
 	if before {
@@ -208,7 +208,7 @@ func (l *forecaster) served(s *FinalizerForecast, n graph.Node, a *controllers.A
 	}
 	var first deprivation
 	if loss.kind != ofNothing {
-		first = l.order.lost(n, a.By.Workload, func() []string { return l.grantsThatGo(a.By.Workload, n) })
+		first = l.order.lost(n, a.By.Workload, func() []graph.Identity { return l.grantsThatGo(a.By.Workload, n) })
 	}
 	switch {
 	case loss.kind == ofNothing:
@@ -294,20 +294,19 @@ func (l *forecaster) loses(n graph.Node, w *controllers.Workload) deprivation {
 	if l.going[w.ID().UID] && !l.order.spares(w.ID().UID, n.UID()) && !l.goesAfter(w.ID().UID, n.UID()) && !l.leavesPods(w) && !l.replaced(w) {
 		return l.goesWith(deprivation{kind: ofItself}, w.ID())
 	}
-	account := w.Account().ID().String()
-	if id, is := goes(account); is {
-		return l.goesWith(deprivation{kind: ofObject, what: account}, id)
+	if id, is := goes(w.Account().ID().String()); is {
+		return l.goesWith(deprivation{kind: ofObject}, id)
 	}
 	if !l.now.finder.MayNotChange(w, n) && l.order.afterwards(n).finder.MayNotChange(w, n) {
-		return deprivation{kind: ofRights, what: strings.Join(l.grantsThatGo(w, n), ", ")}
+		return deprivation{kind: ofRights, what: l.grantsThatGo(w, n)}
 	}
 	for _, need := range l.now.finder.Mounts(w) {
 		if id, is := goes(need); is {
-			return l.goesWith(deprivation{kind: ofObject, what: need}, id)
+			return l.goesWith(deprivation{kind: ofObject}, id)
 		}
 	}
 	if id, all := l.nodesGo(w); all {
-		return deprivation{kind: ofNodes, what: id.String()}
+		return deprivation{kind: ofNodes, what: []graph.Identity{id}}
 	}
 	return deprivation{}
 }
@@ -321,7 +320,7 @@ func (l *forecaster) needed(s *FinalizerForecast, n graph.Node) {
 			continue
 		}
 		s.LosesController, s.DeleteFirst, s.needs = true, true, append(s.needs, id.UID)
-		loss := l.goesWith(deprivation{kind: ofNeed, what: id.String()}, id)
+		loss := l.goesWith(deprivation{kind: ofNeed}, id)
 		if need.Certain && l.order.gone(id.UID, m) {
 			s.worsen(Stuck, say.Of(StuckBy, losing(s.Finalizer, s.By, loss, true)))
 		} else {
@@ -368,7 +367,10 @@ func (l *forecaster) replaced(w *controllers.Workload) bool {
 // not be able to, change an object.
 func (l *forecaster) needs(n graph.Node, w *controllers.Workload) []types.UID {
 	needs := []types.UID{w.ID().UID}
-	names := slices.Concat([]string{w.Account().ID().String()}, l.grantsThatGo(w, n), l.now.finder.Mounts(w))
+	for _, grant := range l.grantsThatGo(w, n) {
+		needs = append(needs, grant.UID)
+	}
+	names := append([]string{w.Account().ID().String()}, l.now.finder.Mounts(w)...)
 	for _, node := range l.now.finder.NodesOf(w) {
 		names = append(names, "Node/"+node)
 	}
@@ -380,9 +382,10 @@ func (l *forecaster) needs(n graph.Node, w *controllers.Workload) []types.UID {
 	return needs
 }
 
-// goesWith adds by which write of the plan an object goes, or with what if none is for it. The
-// writes of a safe order are not known yet.
+// goesWith adds which object goes, and by which write of the plan, or with what if none is for it.
+// The writes of a safe order are not known yet.
 func (l *forecaster) goesWith(d deprivation, id graph.Identity) deprivation {
+	d.what = []graph.Identity{id}
 	if d.step = l.order.step(id.UID); d.step > 0 {
 		return d
 	}
@@ -395,22 +398,20 @@ func (l *forecaster) goesWith(d deprivation, id graph.Identity) deprivation {
 		}
 	}
 	if namespace, goes := l.named["Namespace/"+id.Namespace]; goes {
-		d.with = namespace.String()
+		d.with = namespace
 	}
 	return d
 }
 
-// grantsThatGo names the bindings and roles that go and that let a controller change
+// grantsThatGo are the bindings and roles that go and that let a controller change
 // the object.
-func (l *forecaster) grantsThatGo(w *controllers.Workload, n graph.Node) []string {
-	var names []string
+func (l *forecaster) grantsThatGo(w *controllers.Workload, n graph.Node) (all []graph.Identity) {
 	for _, by := range l.now.finder.GrantedBy(w, n) {
-		name := by.String()
-		if _, goes := l.named[name]; goes && !slices.Contains(names, name) {
-			names = append(names, name)
+		if id, goes := l.named[by.String()]; goes && !slices.Contains(all, id) {
+			all = append(all, id)
 		}
 	}
-	return names
+	return all
 }
 
 // nodesGo reports whether all nodes go on which the controller has pods.
@@ -444,7 +445,7 @@ func (l *forecaster) onlyNamespaces() bool {
 func (l *forecaster) admitted(s *FinalizerForecast, n graph.Node) {
 	for h, certain := range l.now.reviewer.Refusing(n, "UPDATE", "") {
 		at := h.ClientConfig.Service
-		service := evidence.Identity(evidence.Services, at.Namespace, at.Name).String()
+		service := evidence.Identity(evidence.Services, at.Namespace, at.Name)
 		outlook, asked := Racing, must
 		if !certain {
 			outlook, asked = Unclear, mightHaveTo
@@ -464,7 +465,7 @@ func (l *forecaster) admitted(s *FinalizerForecast, n graph.Node) {
 			fallthrough
 		default:
 			if silenced, sure := l.silenced(at.Namespace, at.Name); silenced {
-				l.refused(s, service, at.Namespace, at.Name)
+				l.refused(s, service)
 				if !sure {
 					outlook = Unclear
 				}
@@ -475,10 +476,10 @@ func (l *forecaster) admitted(s *FinalizerForecast, n graph.Node) {
 }
 
 // refused notes that the object has to go before what answers at a service.
-func (l *forecaster) refused(s *FinalizerForecast, service, namespace, name string) {
+func (l *forecaster) refused(s *FinalizerForecast, service graph.Identity) {
 	s.LosesController, s.DeleteFirst = true, true
-	s.needs = append(s.needs, l.now.reviewer.Behind(namespace, name)...)
-	if id, goes := l.named[service]; goes {
+	s.needs = append(s.needs, l.now.reviewer.Behind(service.Namespace, service.Name)...)
+	if id, goes := l.named[service.String()]; goes {
 		s.needs = append(s.needs, id.UID)
 	}
 }

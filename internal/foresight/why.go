@@ -2,14 +2,16 @@
 
 package foresight
 
-// deprivation is what a controller loses by a plan. The zero value is nothing. It can be compared.
+import "github.com/kubectl-gc/kubectl-gc/pkg/graph"
+
+// deprivation is what a controller loses by a plan. The zero value is nothing.
 type deprivation struct {
 	kind deprived
 	// what names the objects that go.
-	what string
+	what []graph.Identity
 	// step is the write by which it goes, counted from 1, and with the namespace with which it does; zero for neither.
 	step int
-	with string
+	with graph.Identity
 }
 
 // deprived is the kind of a deprivation.

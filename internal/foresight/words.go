@@ -111,13 +111,13 @@ func (d deprivation) clause() say.Text {
 	case ofItself:
 		return d.when(say.Of(isDeleted))
 	case ofObject:
-		return d.when(say.Of(losesObject, d.what))
+		return d.when(say.Of(losesObject, allOf(d.what)))
 	case ofRights:
-		return say.Of(losesRights, d.what)
+		return say.Of(losesRights, allOf(d.what))
 	case ofNodes:
-		return say.Of(losesPod, d.what)
+		return say.Of(losesPod, allOf(d.what))
 	case ofNeed:
-		return d.when(say.Of(needsIt, d.what))
+		return d.when(say.Of(needsIt, allOf(d.what)))
 	}
 	return say.Text{}
 }
@@ -126,7 +126,7 @@ func (d deprivation) when(said say.Text) say.Text {
 	switch {
 	case d.step > 0:
 		return said.And(inStep, d.step)
-	case d.with != "":
+	case d.with.Name != "":
 		return said.And(withOther, d.with)
 	}
 	return said
@@ -143,15 +143,15 @@ const (
 	silentByThePlan say.Word = "%[1]s %[2]s allow every change of it, and the backend of %[3]s is deleted"
 	webhooksUnread  say.Word = "the webhooks that might have to allow the removal of the finalizer %s could not be read"
 
-	parameterMissing say.Word = "ValidatingAdmissionPolicy/%s judges every change of it by %s, %s, and refuses it without"
+	parameterMissing say.Word = "%s judges every change of it by %s, %s, and refuses it without"
 	parameterGoes    say.Word = "which is deleted"
 	parameterUnread  say.Word = "which could not be read"
 	parameterAbsent  say.Word = "which does not exist"
 
-	deletionJudged  say.Word = "ValidatingAdmissionPolicy/%s decides about its deletion, and its answer is unknown"
-	deletionDenied  say.Word = "ValidatingAdmissionPolicy/%s denies its deletion"
-	removalJudged   say.Word = "ValidatingAdmissionPolicy/%s decides about the end of its deletion, and its answer is unknown"
-	removalDenied   say.Word = "ValidatingAdmissionPolicy/%s denies the end of its deletion, an update by a controller of Kubernetes"
+	deletionJudged  say.Word = "%s decides about its deletion, and its answer is unknown"
+	deletionDenied  say.Word = "%s denies its deletion"
+	removalJudged   say.Word = "%s decides about the end of its deletion, and its answer is unknown"
+	removalDenied   say.Word = "%s denies the end of its deletion, an update by a controller of Kubernetes"
 	deletionRefused say.Word = "%s must allow its deletion, but nothing answers at %s"
 	refusedByPlan   say.Word = "%s must allow its deletion, but after this deletion nothing answers at %s"
 
@@ -175,12 +175,12 @@ const (
 	webhooksUnanswered say.Word = "%d of its webhooks (failurePolicy: Fail; %s) lose their backend, %s. From then on the API server rejects: %s"
 	apiUnserved        say.Word = "loses its backend, %s: no deletion of a namespace can finish any more, and the garbage collector does not see its types"
 	conversionUnserved say.Word = "loses its conversion webhook, %s: objects stored in another version can be neither read nor deleted, nor can their namespaces, and the garbage collector does not see them"
-	parametersGo       say.Word = "the parameters of its policy, %s, are deleted: from then on the API server rejects all that ValidatingAdmissionPolicy/%s is about"
+	parametersGo       say.Word = "the parameters of its policy, %s, are deleted: from then on the API server rejects all that %s is about"
 	finalizerUnserved  say.Word = "%s the finalizer %s, and %s; without it the deletion of %s will get stuck (%s)"
 	removes            say.Word = "removes"
 	mightRemove        say.Word = "might remove"
 	nodeGoes           say.Word = "is deleted, and so are its pods: %s"
-	detaches           say.Word = "is deleted, and so PersistentVolume/%s is detached from node %s, where pods use it: %s"
+	detaches           say.Word = "is deleted, and so %s is detached from node %s, where pods use it: %s"
 	nodePodsUnread     say.Word = "is deleted, and so are its pods, which could not be read: %s"
 	namedGoes          say.Word = "is deleted, but %s still %s it (%s): %s"
 )
@@ -212,11 +212,11 @@ const (
 // What is lost with an object, or stays of it.
 const (
 	volumeUnread    say.Word = "unclear what happens to its volume: %s could not be read: %v"
-	volumeKept      say.Word = "PersistentVolume/%s (%s) is kept with its data (reclaim policy %s)"
-	storageKept     say.Word = "PersistentVolume/%s (%s) is deleted, but its backing storage is kept with its data (reclaim policy %s)"
-	volumeShared    say.Word = "PersistentVolume/%s (%s) loses its data with PersistentVolume/%s, which has the same volume handle, %s"
-	volumeGoes      say.Word = "PersistentVolume/%s (%s) is deleted with its data (reclaim policy %s)"
-	volumeRecycled  say.Word = "PersistentVolume/%s (%s) is kept, and its data is deleted (reclaim policy %s)"
+	volumeKept      say.Word = "%s (%s) is kept with its data (reclaim policy %s)"
+	storageKept     say.Word = "%s (%s) is deleted, but its backing storage is kept with its data (reclaim policy %s)"
+	volumeShared    say.Word = "%s (%s) loses its data with %s, which has the same volume handle, %s"
+	volumeGoes      say.Word = "%s (%s) is deleted with its data (reclaim policy %s)"
+	volumeRecycled  say.Word = "%s (%s) is kept, and its data is deleted (reclaim policy %s)"
 	unknownSize     say.Word = "of unknown size"
 	copiesUnread    say.Word = "unclear whether the data of the snapshot is deleted: the contents of snapshots could not be read: %v"
 	copyKept        say.Word = "%s/%s is kept with the data of the snapshot (deletion policy %s)"
@@ -284,17 +284,21 @@ func firstOf(texts []string, separator string) string {
 	return strings.Join(texts, separator)
 }
 
+const andMore say.Word = " and %d more"
+
 // some names the first of several objects.
-func some(ids []graph.Identity) string {
-	said := ""
-	for i, id := range ids[:min(len(ids), evidence.MaxShown)] {
-		if i > 0 {
-			said += ", "
-		}
-		said += id.String()
-	}
+func some(ids []graph.Identity) say.Text {
 	if more := len(ids) - evidence.MaxShown; more > 0 {
-		said += fmt.Sprintf(" and %d more", more)
+		return allOf(ids[:evidence.MaxShown]).And(andMore, more)
 	}
-	return said
+	return allOf(ids)
+}
+
+// allOf names objects.
+func allOf(ids []graph.Identity) say.Text {
+	texts := make([]say.Text, len(ids))
+	for i, id := range ids {
+		texts[i] = say.Plain(id)
+	}
+	return say.Join(", ", texts...)
 }

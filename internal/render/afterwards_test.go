@@ -36,7 +36,7 @@ func TestAfterwards(t *testing.T) {
 		{
 			"some refused, some gone, some not asked about", 5, []error{nil, denied, gone, mine},
 			"\nThe namespace controller then deletes 5 objects; of the 2 about which it was asked, the server would refuse 1 to you\n" +
-				"  Pod/s/1: refused: pods \"p\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: keep it\n",
+				"  pod/1 -n s: refused: pods \"p\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: keep it\n",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -86,7 +86,7 @@ func writeReasons(w io.Writer, all []*gc.Outcome) {
 	byReason := map[string][]*gc.Outcome{}
 	var reasons []string
 	for _, o := range all {
-		reason := o.Reason.String()
+		reason := worded(o.Reason)
 		if len(o.WaitingFor) > 0 {
 			reason += ": " + names(o.WaitingFor)
 		}

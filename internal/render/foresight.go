@@ -45,13 +45,13 @@ func (p *DeletionPlan) Foresee(s *foresight.Forecast, safe bool) {
 		return
 	}
 	for _, b := range s.Breaks {
-		p.WouldBreak = append(p.WouldBreak, Broken{NewObjectReference(b.Object), b.Says(), b.Certain})
+		p.WouldBreak = append(p.WouldBreak, Broken{NewObjectReference(b.Object), b.Why.String(), b.Certain})
 	}
 	for _, l := range s.Lost {
-		p.Lost = append(p.Lost, Lost{NewObjectReference(l.Object), l.Says(), l.Stays, l.Certain, l.Volume, l.Size})
+		p.Lost = append(p.Lost, Lost{NewObjectReference(l.Object), l.Why.String(), l.Stays, l.Certain, l.Volume, l.Size})
 	}
 	for _, r := range s.Returns {
-		p.Returns = append(p.Returns, Returning{NewObjectReference(r.Object), r.Says(), r.Certain})
+		p.Returns = append(p.Returns, Returning{NewObjectReference(r.Object), r.Why.String(), r.Certain})
 	}
 	for i, wave := range s.Waves {
 		if safe {

@@ -142,9 +142,9 @@ func (l *Leftovers) File(w io.Writer) error {
 	fmt.Fprint(out, "apiVersion: v1\nkind: List\nitems:\n")
 	for _, label := range leftoverLabels {
 		for _, o := range only(exists, func(l *uninstall.Leftover) bool { return stateOf(l) == label.state }) {
-			text := o.Says()
+			text := worded(o.Says())
 			if o.Held == nil {
-				text = o.Belongs
+				text = worded(o.Belongs)
 			}
 			comment("%s: %s: %s", label.label, objectName(o.Object), WithInstances(text, o.Instances))
 			manifest, err := manifestOf(o.Object)
@@ -228,7 +228,7 @@ func (l *Leftovers) Document(s *graph.Snapshot) *LeftoversReport {
 	}
 	for i := range l.All {
 		l := &l.All[i]
-		o := LeftoverObject{Object: newNamedObject(l.Object), State: stateOf(l), Message: l.Says(), Belongs: l.Belongs, Changed: l.Changed}
+		o := LeftoverObject{Object: newNamedObject(l.Object), State: stateOf(l), Message: l.Says().String(), Belongs: l.Belongs.String(), Changed: l.Changed}
 		if l.Held != nil {
 			o.Reason = l.Held.Why
 		}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/render"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
 	answers "github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -24,10 +25,10 @@ func TestLeftoversFile(t *testing.T) {
 	for _, name := range names {
 		role := graph.Identity{Resource: graph.Resource{Kind: "Role"}, Namespace: "shop", Name: name, UID: "u"}
 		role.Resource.Group, role.Resource.Version, role.Resource.Resource = "rbac.authorization.k8s.io", "v1", "roles"
-		held := &uninstall.Hold{Why: uninstall.Leased, Detail: name}
+		held := &uninstall.Hold{Why: uninstall.Leased, Detail: say.Plain(name)}
 		l := render.Leftovers{
 			Saved: &uninstall.Saved{Tool: "helm", Name: name}, Plan: name, Where: &answers.Where{Context: name, Server: name}, Delete: name,
-			All: []uninstall.Leftover{{Object: role, Belongs: name}, {Object: role, Held: held}, {Object: role, Held: held, Belongs: name}, {Object: role, Gone: true}},
+			All: []uninstall.Leftover{{Object: role, Belongs: say.Plain(name)}, {Object: role, Held: held}, {Object: role, Held: held, Belongs: say.Plain(name)}, {Object: role, Gone: true}},
 		}
 		var out strings.Builder
 		if err := l.File(&out); err != nil {

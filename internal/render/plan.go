@@ -361,7 +361,7 @@ func (a *Afterwards) write(w io.Writer, style Style) {
 			fmt.Fprintf(w, "  and %d more\n", len(a.Refused)-i)
 			break
 		}
-		fmt.Fprintf(w, "  %s: %s\n", Line(r.Object.identity().String()), style.paint("refused: "+Line(r.Message), red))
+		fmt.Fprintf(w, "  %s: %s\n", Line(objectName(r.Object.identity())), style.paint("refused: "+Line(r.Message), red))
 	}
 }
 

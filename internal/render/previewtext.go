@@ -73,7 +73,7 @@ func (p *Preview) kept() int {
 // sets are what is deleted and what is kept.
 func (p *Preview) sets(t *rows) {
 	all := p.Report.Outcomes
-	said := func(o *gc.Outcome) (graph.Identity, string) { return o.Object.Identity(), o.Reason.String() }
+	said := func(o *gc.Outcome) (graph.Identity, string) { return o.Object.Identity(), worded(o.Reason) }
 	reasons := func(label string, result gc.Result) {
 		t.each("", label, noColor, alikeOf(of(all, func(o *gc.Outcome) bool { return o.Result == result && (label != "" || !o.Reason.IsZero()) }), said))
 	}
@@ -84,7 +84,7 @@ func (p *Preview) sets(t *rows) {
 	t.counted("orphans", all, gc.Orphaned)
 	reasons("", gc.Orphaned)
 	t.each("", "keeps", noColor, alikeOf(of(all, func(o *gc.Outcome) bool { return o.Result == gc.OwnerReferenceRemoved }), func(o *gc.Outcome) (graph.Identity, string) {
-		return o.Object.Identity(), o.Reason.String() + "; loses its other owner references"
+		return o.Object.Identity(), worded(o.Reason) + "; loses its other owner references"
 	}))
 	reasons("keeps", gc.Untouched)
 	t.stays(p.Forecast, func(*foresight.Loss) bool { return true })

@@ -123,7 +123,7 @@ var unended = []struct {
 
 // whyHeld says what holds an object, without what the label says.
 func whyHeld(o *gc.Outcome) string {
-	why := foresight.Bare(o.Reason).String()
+	why := worded(foresight.Bare(o.Reason))
 	if at, _ := o.Reason.Find(gc.OfFinalizers); at == 0 && o.Object.Resource.IsCRD() && o.Finalizers[0] == definition.Cleanup {
 		why = "its instances must be deleted first"
 	}
@@ -174,7 +174,9 @@ func (r *rows) foreseen(s *foresight.Forecast, unread []string) {
 		}
 		return text + " (not certain)"
 	}
-	said := func(b *foresight.Break) (graph.Identity, string) { return b.Object, uncertain(b.Says(), b.Certain) }
+	said := func(b *foresight.Break) (graph.Identity, string) {
+		return b.Object, uncertain(worded(b.Why), b.Certain)
+	}
 	r.each(cross, "BREAKS", red, alikeOf(only(s.Breaks, func(b *foresight.Break) bool { return b.Strands() == nil }), said))
 	r.each(cross, "HANGS LATER", red, alikeOf(only(s.Breaks, func(b *foresight.Break) bool { return b.Strands() != nil }), said))
 	for _, kind := range lossKinds {
@@ -184,9 +186,11 @@ func (r *rows) foreseen(s *foresight.Forecast, unread []string) {
 			r.row(sign, label, kind.color, text)
 			sign, label = "", ""
 		}
-		r.each(sign, label, kind.color, alikeOf(lost, func(l *foresight.Loss) (graph.Identity, string) { return l.Object, uncertain(l.Says(), l.Certain) }))
+		r.each(sign, label, kind.color, alikeOf(lost, func(l *foresight.Loss) (graph.Identity, string) { return l.Object, uncertain(worded(l.Why), l.Certain) }))
 	}
-	r.each(warning, "RETURNS", yellow, alikeOf(s.Returns, func(r *foresight.Return) (graph.Identity, string) { return r.Object, uncertain(r.Says(), r.Certain) }))
+	r.each(warning, "RETURNS", yellow, alikeOf(s.Returns, func(r *foresight.Return) (graph.Identity, string) {
+		return r.Object, uncertain(worded(r.Why), r.Certain)
+	}))
 	all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Unread, unread))))
 	if count := len(only(all, func(what *string) bool { return wasForbidden(*what) })); count > 1 && !r.all {
 		all = slices.DeleteFunc(all, wasForbidden)
@@ -232,7 +236,7 @@ func (r *rows) stays(s *foresight.Forecast, is func(*foresight.Loss) bool) {
 	if s == nil {
 		return
 	}
-	said := func(l *foresight.Loss) (graph.Identity, string) { return l.Object, l.Says() }
+	said := func(l *foresight.Loss) (graph.Identity, string) { return l.Object, worded(l.Why) }
 	kept := only(s.Lost, func(l *foresight.Loss) bool { return l.Stays && is(l) })
 	r.each("", "data kept", noColor, alikeOf(only(kept, func(l *foresight.Loss) bool { return l.Certain }), said))
 	r.each(question, "NOT KNOWN", yellow, alikeOf(only(kept, func(l *foresight.Loss) bool { return !l.Certain }), said))

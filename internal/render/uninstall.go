@@ -108,7 +108,7 @@ type SeenVersion struct {
 func seenVersion(v uninstall.Version) SeenVersion { return SeenVersion{v.Resource, v.Generation} }
 
 func newKeptObject(k *uninstall.Kept) KeptObject {
-	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says(), Instances: len(k.Instances), SeenVersion: seenVersion(k.Version)}
+	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says().String(), Instances: len(k.Instances), SeenVersion: seenVersion(k.Version)}
 	if len(k.Owned) > 0 {
 		o.Owned = references(k.Owned)
 	}
@@ -137,7 +137,7 @@ type OpenQuestion struct {
 }
 
 func newOpenQuestion(o *uninstall.Open) OpenQuestion {
-	q := OpenQuestion{Cause: o.Cause, Message: o.Says()}
+	q := OpenQuestion{Cause: o.Cause, Message: o.Says().String()}
 	if o.Item.Kind != "" {
 		named := newNamedObject(o.Item.Identity())
 		q.Object = &named
@@ -190,7 +190,7 @@ func (u *Uninstall) Document() *UninstallPlan {
 	}
 	for i := range u.Left {
 		l := &u.Left[i]
-		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Detail, l.Says(), len(l.Instances), seenVersion(l.Version)})
+		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Detail, l.Says().String(), len(l.Instances), seenVersion(l.Version)})
 	}
 	d.foresee(u.Forecast)
 	d.Digest = d.digest()
@@ -215,10 +215,10 @@ func (d *UninstallPlan) foresee(s *foresight.Forecast) {
 	for i := range s.Breaks {
 		b := &s.Breaks[i]
 		if hung := b.Strands(); hung != nil {
-			d.Stranded = append(d.Stranded, Stranded{hung.Kind, hung.Finalizer, hung.Count, hung.Names, NewObjectReference(b.Object), b.Says(), b.Certain})
+			d.Stranded = append(d.Stranded, Stranded{hung.Kind, hung.Finalizer, hung.Count, hung.Names, NewObjectReference(b.Object), b.Why.String(), b.Certain})
 			continue
 		}
-		d.WouldBreak = append(d.WouldBreak, Broken{NewObjectReference(b.Object), b.Says(), b.Certain})
+		d.WouldBreak = append(d.WouldBreak, Broken{NewObjectReference(b.Object), b.Why.String(), b.Certain})
 	}
 }
 

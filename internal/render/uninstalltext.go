@@ -78,10 +78,10 @@ func (t *uninstallText) outcomes() {
 func (t *uninstallText) sets() {
 	t.counted("deletes", t.Preview.Report.Outcomes, gc.Deleted)
 	t.each("", "keeps", noColor, alikeOf(t.Kept, func(k *uninstall.Kept) (graph.Identity, string) {
-		return k.Object, WithInstances(k.Says(), k.Instances)
+		return k.Object, WithInstances(worded(k.Says()), k.Instances)
 	}))
 	t.each("", "leaves", noColor, alikeOf(t.Left, func(l *uninstall.Left) (graph.Identity, string) {
-		return l.Object, WithInstances(l.Says(), l.Instances)
+		return l.Object, WithInstances(worded(l.Says()), l.Instances)
 	}))
 	t.stays(t.Forecast, func(l *foresight.Loss) bool { return l.Claims() == nil }) // which are left behind
 	if len(t.Absent) > 0 {
@@ -118,7 +118,7 @@ func (t *uninstallText) order() {
 
 func openSays(o *uninstall.Open) string {
 	if o.Item.Kind == "" {
-		return o.Says()
+		return worded(o.Says())
 	}
-	return objectName(o.Item.Identity()) + ": " + o.Says()
+	return objectName(o.Item.Identity()) + ": " + worded(o.Says())
 }

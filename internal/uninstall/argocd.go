@@ -45,7 +45,7 @@ func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	}
 	remote := a.remote()
 	if remote && !slices.ContainsFunc(a.live, a.tracks) {
-		p.Open, p.Barriers = append(p.Open, Open{Cause: Elsewhere, Detail: "spec.destination"}), []Barrier{own}
+		p.Open, p.Barriers = append(p.Open, Open{Cause: Elsewhere, Detail: say.Plain("spec.destination")}), []Barrier{own}
 		return p
 	}
 	for i := range all {
@@ -218,7 +218,7 @@ func (a *application) question(f *found, live *unstructured.Unstructured) {
 		a.Open = append(a.Open, Open{Cause: MayKeep, Item: f.Item})
 	}
 	if !a.permits(f) {
-		a.Open = append(a.Open, Open{Cause: MayKeep, Item: f.Item, Detail: say.Of(notPermitted, projectName(a.object)).String()})
+		a.Open = append(a.Open, Open{Cause: MayKeep, Item: f.Item, Detail: say.Of(notPermitted, projectName(a.object))})
 	}
 }
 

@@ -52,7 +52,7 @@ func (c *creation) fails(updated, removed bool) *Open {
 	h := c.hook
 	if lack := c.lacking(); lack.Name != "" {
 		c.unmade = lack.Resource.IsNamespace() || lack.Resource.IsCRD() || h.Kind == "Pod" && !slices.Contains(mounted, lack.Resource.Kind)
-		return &Open{Cause: HookLacks, Item: h.live.Item, Detail: lack.String()}
+		return &Open{Cause: HookLacks, Item: h.live.Item, Detail: say.Plain(lack)}
 	}
 	var why say.Text
 	var certain bool
@@ -80,7 +80,7 @@ func (c *creation) fails(updated, removed bool) *Open {
 	}
 	switch {
 	case certain:
-		return &Open{Cause: HookDenied, Item: h.live.Item, Detail: why.String()}
+		return &Open{Cause: HookDenied, Item: h.live.Item, Detail: why}
 	case why.IsZero() && removed && foresight.Foreign(h.Finalizers):
 		return c.unsure(say.Of(hookFinalizers, strings.Join(h.Finalizers, ", ")))
 	case why.IsZero():
@@ -109,7 +109,7 @@ func (c *creation) rewritten() string {
 }
 
 func (c *creation) unsure(why say.Text) *Open {
-	open := Open{Cause: HookUnsure, Item: c.hook.live.Item, Detail: why.And(mayFail).String()}
+	open := Open{Cause: HookUnsure, Item: c.hook.live.Item, Detail: why.And(mayFail)}
 	if c.event == postDelete {
 		open.Cause = HookUnsureAfter
 	}
@@ -156,7 +156,7 @@ func (c *creation) denied(of *graph.Resource, labels map[string]string, operatio
 	alone.Add(graph.Object{Resource: of, Namespace: c.hook.live.Namespace, Name: c.hook.live.Name, Labels: labels})
 	n := graph.New(alone).At(0)
 	why, certain = c.refused(n, operation, what)
-	if quota, limit := c.full(of.GroupResource(), n.Namespace()); quota != "" && operation == "CREATE" && !certain {
+	if quota, limit := c.full(of.GroupResource(), n.Namespace()); quota.Name != "" && operation == "CREATE" && !certain {
 		emptied := slices.ContainsFunc(c.plan.Targets(), func(id graph.Identity) bool { return id.Namespace == n.Namespace() })
 		return say.Of(hookOverQuota, quota, limit), !emptied
 	}
@@ -180,18 +180,18 @@ func (c *creation) refused(n graph.Node, operation string, what say.Text) (why s
 	}
 	switch policy, sure := c.nowAsks.Deniers(operation, "", stands)(n); {
 	case sure && !certain:
-		return say.Of(hookDenied, policy, what), true
+		return say.Of(hookDenied, evidence.Identity(evidence.AdmissionPolicies, "", policy), what), true
 	case policy != "" && why.IsZero():
-		why = say.Of(hookJudged, policy, what)
+		why = say.Of(hookJudged, evidence.Identity(evidence.AdmissionPolicies, "", policy), what)
 	}
 	return why, certain
 }
 
 // full returns a quota of a namespace that has no room for one more object of a type (pkg/quota/v1/evaluator), and what it limits.
-func (c *creation) full(of schema.GroupResource, namespace string) (quota, limit string) {
+func (c *creation) full(of schema.GroupResource, namespace string) (quota graph.Identity, limit string) {
 	quotas, err := c.then.List(evidence.ResourceQuotas, namespace)
 	if err != nil || namespace == "" {
-		return "", "" // it is noted as unread
+		return graph.Identity{}, "" // it is noted as unread
 	}
 	for i := range quotas {
 		var q corev1.ResourceQuota
@@ -201,11 +201,11 @@ func (c *creation) full(of schema.GroupResource, namespace string) (quota, limit
 		for _, name := range []string{of.Resource, "count/" + of.String()} {
 			hard, limits := q.Status.Hard[corev1.ResourceName(name)]
 			if used := q.Status.Used[corev1.ResourceName(name)]; limits && used.Cmp(hard) >= 0 {
-				return evidence.Identity(evidence.ResourceQuotas, namespace, q.Name).String(), name + ": " + used.String() + " of " + hard.String()
+				return evidence.Identity(evidence.ResourceQuotas, namespace, q.Name), name + ": " + used.String() + " of " + hard.String()
 			}
 		}
 	}
-	return "", ""
+	return graph.Identity{}, ""
 }
 
 // scoped reports whether a quota is about the hook, or about its pods: the scopes of one are about pods alone.

@@ -102,7 +102,7 @@ func fluxPlan(n graph.Node, word, kind string) *Plan {
 func (p *Plan) elsewhere(o *unstructured.Unstructured) bool {
 	_, remote, _ := unstructured.NestedMap(o.Object, "spec", "kubeConfig")
 	if remote {
-		p.Open = append(p.Open, Open{Cause: Elsewhere, Detail: "spec.kubeConfig"})
+		p.Open = append(p.Open, Open{Cause: Elsewhere, Detail: say.Plain("spec.kubeConfig")})
 	}
 	return remote
 }
@@ -237,7 +237,7 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 	case p.Halt.Cause == Uninstalled: // helm-controller ends then
 		p.Open, p.Halt = append(p.Open, *p.Halt), nil
 	default: // it tries again for ever (internal/reconcile/uninstall.go)
-		p.doubt(n.UID(), say.Plain(p.Halt.Says()))
+		p.doubt(n.UID(), p.Halt.Says())
 	}
 	return p
 }

@@ -108,7 +108,7 @@ func Helm(w *World, r *Release, version int) *Plan {
 	}
 	for i := range deleted {
 		if deleted[i].state == unserved || deleted[i].elsewhere { // none of them can be built (pkg/kube/client.go, Build)
-			p.Halt = &Open{Cause: NoSuchKind, Item: deleted[i].Item, Detail: unlessCached}
+			p.Halt = &Open{Cause: NoSuchKind, Item: deleted[i].Item, Detail: say.Of(unlessCached)}
 			return p
 		}
 	}
@@ -131,9 +131,9 @@ func (w *World) purges(p *Plan, r *Release) {
 	c := w.creation(p, nil, postDelete, func(graph.Identity) bool { return false })
 	for _, n := range w.records(cmp.Or(r.Storage, r.Namespace), r.Name) {
 		why, certain := c.refused(n, "DELETE", say.Of(purge))
-		open := Open{Cause: MayRefuse, Item: itemOf(n), Detail: why.And(purgeMayFail).String()}
+		open := Open{Cause: MayRefuse, Item: itemOf(n), Detail: why.And(purgeMayFail)}
 		if certain {
-			open.Cause, open.Detail = Refused, why.And(purgeFails).String()
+			open.Cause, open.Detail = Refused, why.And(purgeFails)
 		}
 		if !why.IsZero() {
 			p.Open = append(p.Open, open)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -112,12 +113,12 @@ func (w *World) replaces(p *Plan, all []hookRun, event string, version int) *Ope
 		switch {
 		case made && !h.before && version == Helm3:
 			p.Kept = append(p.Kept, Kept{Object: h.live.Item.Identity(), Reason: HookMade})
-			return &Open{Cause: HookDenied, Item: h.live.Item, Detail: madeBefore}
+			return &Open{Cause: HookDenied, Item: h.live.Item, Detail: say.Of(madeBefore)}
 		case made:
 		case (h.live.state == unserved || h.live.elsewhere) && !programs:
-			return &Open{Cause: NoSuchKind, Item: h.live.Item, Detail: " (" + event + " hook)"}
+			return &Open{Cause: NoSuchKind, Item: h.live.Item, Detail: say.Of(ofHook, event)}
 		case h.live.state == unnamed && (h.before || h.after || version == Helm4): // Helm deletes it, and Helm 4 applies it, by its name
-			return &Open{Cause: Generated, Item: h.live.Item, Detail: event + unnamedHook}
+			return &Open{Cause: Generated, Item: h.live.Item, Detail: say.Of(unnamedHook, event)}
 		case h.live.state == unread:
 			p.Open = append(p.Open, Open{Cause: Unread, Item: h.live.Item})
 		case there && h.before:
@@ -130,7 +131,7 @@ func (w *World) replaces(p *Plan, all []hookRun, event string, version int) *Ope
 			p.keep(&h.live, Hook, "")
 		case there && !programs && c.lacking().Name == "":
 			p.keep(&h.live, Hook, "")
-			return &Open{Cause: HookExists, Item: h.live.Item, Detail: event}
+			return &Open{Cause: HookExists, Item: h.live.Item, Detail: existing(event)}
 		}
 		var fails *Open
 		if !programs {

@@ -24,15 +24,15 @@ import (
 // judge finds what keeps an object, but for those that name it.
 func (j *judging) judge(c *candidate) {
 	for _, ref := range c.node.Owners() {
-		c.hold(OwnedBy, ref.Owner.Identity().String(), ref.UID)
+		c.hold(OwnedBy, ref.Owner.Identity(), ref.UID)
 	}
 	for _, n := range c.node.Dependents() {
 		if replaceable(n, c.node) {
 			continue
 		}
-		c.hold(OwnerOf, n.Identity().String(), n.UID())
+		c.hold(OwnerOf, n.Identity(), n.UID())
 	}
-	if by := j.deliveredBy(c.whole); by != "" {
+	if by := j.deliveredBy(c.whole); !by.IsZero() {
 		c.hold(DeliveredBy, by, "")
 	}
 	j.belongs(c)
@@ -66,8 +66,8 @@ func (j *judging) belongs(c *candidate) {
 	case ByService, ByClaimTemplate, ByHolder, ByManager:
 		j.back(c)
 		services, _ := servicesOf(c.whole)
-		if c.left.By == ByService && !slices.Contains(services, strings.TrimPrefix(c.left.Detail, "Service/")) {
-			c.hold(Repointed, c.left.Detail, "")
+		if of := c.left.of(); c.left.By == ByService && !slices.Contains(services, of.Namespace+"/"+of.Name) {
+			c.hold(Repointed, of, "")
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (j *judging) namesake(c *candidate) {
 		return
 	}
 	for _, n := range j.namesakes() {
-		c.hold(NamedBy, say.Of(hasNamesake, n.Identity()).String(), n.UID())
+		c.hold(NamedBy, say.Of(hasNamesake, n.Identity()), n.UID())
 	}
 	if !j.recordsListed("") || !j.Graph.Snapshot().ListedIn(evidence.Namespaces.GroupResource(), "") {
 		c.hold(NotRead, evidence.Secrets.Resource, "")
@@ -105,38 +105,37 @@ var belonged = map[string]schema.GroupResource{
 
 // back holds what belongs to an object of which the name exists: that which was to be deleted is gone.
 func (j *judging) back(c *candidate) {
-	kind, at, _ := strings.Cut(c.left.Detail, "/")
-	namespace, name, _ := strings.Cut(at, "/")
-	resource, known := belonged[kind]
-	switch found := j.Evidence.Named(resource, namespace, name); {
-	case !known || name == "": // the document was changed by hand
+	of := c.left.of()
+	resource, known := belonged[of.Resource.Kind]
+	switch found := j.Evidence.Named(resource, of.Namespace, of.Name); {
+	case !known || of.Name == "": // the document was changed by hand
 		c.hold(NotRead, string(c.left.By), "")
 	case len(found) > 0:
-		c.hold(Back, c.left.Detail, found[0].UID())
-	case !j.Graph.Snapshot().Covers(resource, namespace, name):
-		c.hold(NotRead, c.left.Detail, "")
+		c.hold(Back, of, found[0].UID())
+	case !j.Graph.Snapshot().Covers(resource, of.Namespace, of.Name):
+		c.hold(NotRead, of, "")
 	}
 }
 
-// deliveredBy is the release or the tool's object that an object says it is of, empty when that is what was uninstalled, or nothing.
-func (s *Saved) deliveredBy(o *unstructured.Unstructured) string {
+// deliveredBy is the release or the tool's object that an object says it is of, zero when that is what was uninstalled, or nothing.
+func (s *Saved) deliveredBy(o *unstructured.Unstructured) say.Text {
 	for _, m := range delivery.Marks(o) {
 		own := m.Name == s.Name && (m.Namespace == "" || m.Namespace == s.Namespace)
 		switch {
 		case m.Usual:
 		case s.Tool == "helm" && m.Kind == "Release" && own, s.Tool == "applyset" && m.Kind == "ApplySet",
 			s.Tool == "olm" && m.Resource == delivery.ClusterServiceVersions && m.Namespace == s.Namespace, s.owns(m.Resource) && own:
-			return ""
+			return say.Text{}
 		default:
-			return m.String()
+			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
 		}
 	}
 	manager := o.GetLabels()[managedBy]
 	gone := slices.ContainsFunc(s.Goes, func(id graph.Identity) bool { return id.Name == manager })
 	if manager != "" && !byHelm(o.GetLabels()) && !gone {
-		return manager + " (" + managedBy + ")"
+		return say.Plain(manager + " (" + managedBy + ")")
 	}
-	return delivery.Other(o)
+	return say.Plain(delivery.Other(o))
 }
 
 // owns reports whether a type is one of the tool's own objects.
@@ -153,7 +152,7 @@ func (j *judging) leased(c *candidate) {
 		return
 	}
 	if pods := j.Evidence.Named(evidence.Pods.GroupResource(), c.Object.Namespace, pod); len(pods) > 0 {
-		c.hold(Leased, pods[0].Identity().String(), pods[0].UID())
+		c.hold(Leased, pods[0].Identity(), pods[0].UID())
 		return
 	}
 	gone := slices.ContainsFunc(j.Goes, func(id graph.Identity) bool {
@@ -173,7 +172,7 @@ func (j *judging) claimed(c *candidate) {
 	}
 	for i := range sets {
 		if evidence.IsTemplateClaim(&sets[i], c.Object.Name) {
-			c.hold(ClaimedBy, "StatefulSet/"+c.Object.Namespace+"/"+sets[i].GetName(), sets[i].GetUID())
+			c.hold(ClaimedBy, evidence.IdentityOf(workloads[1].WithVersion("v1"), "StatefulSet", &sets[i]), sets[i].GetUID())
 		}
 	}
 }
@@ -190,11 +189,11 @@ func (j *judging) holds(c *candidate) {
 		}
 		contents = append(contents, n.Identity())
 		if !j.enough(c) {
-			c.hold(Holds, n.Identity().String(), j.madeBy(n))
+			c.hold(Holds, n.Identity(), j.madeBy(n))
 		}
 	}
 	if c.left.By == ByNamespace {
-		c.left.Detail = someOf(contents)
+		c.left.Detail, c.left.contents = someOf(contents).String(), contents
 		c.Belongs = c.left.Says()
 	}
 }
@@ -254,7 +253,7 @@ func (j *judging) ruled(c *candidate) {
 				return slices.Contains(rule.APIGroups, of.Group) && slices.ContainsFunc(rule.Resources, func(name string) bool { name, _, _ = strings.Cut(name, "/"); return name == of.Resource })
 			}
 			if id := evidence.IdentityOf(resource, kind, &items[i]); slices.ContainsFunc(role.Rules, about) && !j.enough(c) {
-				c.hold(NamedBy, say.Of(ruledBy, id).String(), id.UID)
+				c.hold(NamedBy, say.Of(ruledBy, id), id.UID)
 			}
 		}
 	}
@@ -270,7 +269,7 @@ func (j *judging) grants(c *candidate) {
 	for _, s := range b.Subjects {
 		for n := range j.Evidence.Instances(accounts) {
 			if (controllers.Account{Namespace: n.Namespace(), Name: n.Name()}).Is(&s, b.Namespace) && !j.enough(c) {
-				c.hold(UsedBy, n.Identity().String(), n.UID())
+				c.hold(UsedBy, n.Identity(), n.UID())
 			}
 		}
 		switch in := cmp.Or(s.Namespace, b.Namespace); {

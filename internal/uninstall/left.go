@@ -48,9 +48,18 @@ type Left struct {
 	Object graph.Identity
 	By     Belonging
 	Detail string
+	// contents are what Detail names for ByNamespace. A saved plan does not have them.
+	contents []graph.Identity
 	// Instances are those of a definition.
 	Instances []graph.Identity
 	Version   Version
+}
+
+// of is the object that Detail names.
+func (l *Left) of() graph.Identity {
+	kind, at, _ := strings.Cut(l.Detail, "/")
+	namespace, name, _ := strings.Cut(at, "/")
+	return evidence.Named(kind, namespace, name)
 }
 
 // Version is that of an object when it was looked at. Generation is 0 for types that have none.
@@ -364,7 +373,9 @@ func (l *leftovers) emptied() {
 	}
 	for _, n := range l.Evidence.Named(evidence.Namespaces.GroupResource(), "", name) {
 		if !n.BeingDeleted() {
-			l.add(n.Identity(), ByNamespace, someOf(stays))
+			if l.add(n.Identity(), ByNamespace, someOf(stays).String()); l.found[n.UID()] != nil {
+				l.found[n.UID()].contents = stays
+			}
 		}
 	}
 }

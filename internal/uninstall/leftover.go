@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/mention"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -24,7 +25,7 @@ type Leftover struct {
 	// Held is why it is kept, nil when nothing was found that needs it.
 	Held *Hold
 	// Belongs is the sign by which it belongs to what was removed, empty for what the tool keeps. A sign is no proof.
-	Belongs string
+	Belongs say.Text
 	// Changed: it has another version than in the plan.
 	Changed bool
 	// Instances are those of a definition, which are deleted with it.
@@ -39,7 +40,7 @@ func (l *Leftover) Unknown() bool {
 // Hold is why a leftover is kept.
 type Hold struct {
 	Why    Holding
-	Detail string
+	Detail say.Text
 	// by is the object that keeps it unless that is no longer needed, too; empty when nothing changes it.
 	by types.UID
 }
@@ -99,8 +100,8 @@ type candidate struct {
 	holds []Hold
 }
 
-func (c *candidate) hold(why Holding, detail string, by types.UID) {
-	c.holds = append(c.holds, Hold{why, detail, by})
+func (c *candidate) hold(why Holding, detail any, by types.UID) {
+	c.holds = append(c.holds, Hold{why, say.Plain(detail), by})
 }
 
 // Leftovers returns the state of the objects that were to stay, in the order of their identities. The caller has called Over before: what
@@ -240,9 +241,9 @@ func (j *judging) mentioned() {
 		}
 		for _, u := range found.of[c.Object] {
 			if u.sure >= mention.Near { // otherwise it may be the name of something else
-				c.hold(UsedBy, u.by.String(), u.by.UID)
+				c.hold(UsedBy, u.by, u.by.UID)
 			} else {
-				c.hold(NamedBy, namedIn(u.by, u.at), u.by.UID)
+				c.hold(NamedBy, say.Of(namedIn, u.by, u.at), u.by.UID)
 			}
 		}
 		if unread := found.unread[c.Object]; unread != "" {

@@ -76,7 +76,7 @@ func judged(t *testing.T, given string) string {
 		case l.Gone:
 			becomes = "gone"
 		case l.Held != nil:
-			becomes = "kept: " + l.Says()
+			becomes = "kept: " + l.Says().String()
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s", l.Object, becomes))
 	}

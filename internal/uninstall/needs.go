@@ -395,7 +395,7 @@ func (p *Plan) tried(by map[types.UID]*gc.Outcome, s *foresight.Forecast) {
 // mayKeep reports whether it is not known of an object only if the tool keeps it: then nothing awaits it.
 func (p *Plan) mayKeep(o *gc.Outcome) bool {
 	return o != nil && o.Result == gc.Unknown && slices.ContainsFunc(p.Open, func(open Open) bool {
-		return (open.Cause == Untracked || open.Cause == MayKeep) && open.Item.Name == o.Object.Name && o.Reason.Equal(say.Plain(open.Says()))
+		return (open.Cause == Untracked || open.Cause == MayKeep) && open.Item.Name == o.Object.Name && o.Reason.Equal(open.Says())
 	})
 }
 

@@ -136,7 +136,7 @@ func (f *following) follow(at, next int, n graph.Node) int {
 	p := f.plan
 	o, err := f.Evidence.Whole(n)
 	if err != nil {
-		p.Open = append(p.Open, Open{Cause: Nested, Item: itemOf(n), Detail: err.Error()})
+		p.Open = append(p.Open, Open{Cause: Nested, Item: itemOf(n), Detail: say.Plain(err.Error())})
 		return 0
 	}
 	inner := f.planOf(n, o)
@@ -196,7 +196,7 @@ func (f *following) awaitsHook(n graph.Node, inner *Plan) {
 func (f *following) planOf(n graph.Node, o *unstructured.Unstructured) *Plan {
 	p, err := controlled(n.Resource().GroupResource()).Plan(f.World, n, o)
 	if err != nil {
-		p.Open = append(p.Open, Open{Cause: Nested, Item: itemOf(n), Detail: err.Error()})
+		p.Open = append(p.Open, Open{Cause: Nested, Item: itemOf(n), Detail: say.Plain(err.Error())})
 	}
 	return p
 }

@@ -232,7 +232,7 @@ const (
 type Open struct {
 	Cause  Cause
 	Item   Item
-	Detail string
+	Detail say.Text
 }
 
 // Targets returns what the tool deletes, each once, in its order.
@@ -269,7 +269,7 @@ func (p *Plan) Doubt(outcomes []gc.Outcome, s *foresight.Forecast) {
 	for i := range outcomes {
 		o := &outcomes[i]
 		if open := p.openOf(o.Object.Identity()); open != nil && o.Result == gc.Deleted {
-			o.Result, o.Reason = gc.Unknown, say.Plain(open.Says())
+			o.Result, o.Reason = gc.Unknown, open.Says()
 		}
 	}
 	p.doubtNested(outcomes, s)

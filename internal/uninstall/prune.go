@@ -5,6 +5,8 @@ package uninstall
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 )
 
 // Prune is what a prune does with the objects of one set of manifests that another does not have any more: it deletes them in the
@@ -20,7 +22,7 @@ func Prune(w *World, before, after []Item) *Plan {
 	for _, f := range w.find(after) {
 		known[key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}] = f.state != unnamed
 		if f.state == present {
-			p.wanted = append(p.wanted, wanted{object: f.id(), why: inNewManifests})
+			p.wanted = append(p.wanted, wanted{object: f.id(), why: say.Of(inNewManifests)})
 		}
 	}
 	all, removed := w.find(before), []found(nil)

@@ -225,12 +225,12 @@ func (o *Open) fails() bool {
 // Fails reports whether the tool certainly reports a failure for what is open: for a kind or a name that is missing only if that is a
 // hook's.
 func (o *Open) Fails() bool {
-	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookLacks || o.Cause == HookDenied || (o.Cause == Generated || o.Cause == NoSuchKind) && o.Detail != ""
+	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookLacks || o.Cause == HookDenied || (o.Cause == Generated || o.Cause == NoSuchKind) && !o.Detail.IsZero()
 }
 
 // Asked reports whether what is said of an outcome is said as not known, too.
 func (p *Plan) Asked(o *gc.Outcome) bool {
-	return slices.ContainsFunc(p.Open, func(open Open) bool { return open.Item.Name == o.Object.Name && o.Reason.Equal(say.Plain(open.Says())) })
+	return slices.ContainsFunc(p.Open, func(open Open) bool { return open.Item.Name == o.Object.Name && o.Reason.Equal(open.Says()) })
 }
 
 // Strands reports whether objects stay whose deletion will get stuck later.

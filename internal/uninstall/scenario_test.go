@@ -111,7 +111,7 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 			if b.Strands() != nil {
 				word = "hangs later"
 			}
-			lines = append(lines, fmt.Sprintf("%s: %s: %s", word, b.Object, b.Says()))
+			lines = append(lines, fmt.Sprintf("%s: %s: %s", word, b.Object, b.Why))
 		}
 		for _, uid := range slices.Sorted(slices.Values(forecast.Refused())) {
 			lines = append(lines, "refused: "+string(uid))
@@ -246,7 +246,7 @@ func planned(t *testing.T, w *uninstall.World, words, texts []string) *uninstall
 func saidOf(p *uninstall.Plan) []string {
 	var lines []string
 	if p.Halt != nil {
-		lines = append(lines, "nothing is deleted: "+p.Halt.Says())
+		lines = append(lines, "nothing is deleted: "+p.Halt.Says().String())
 	}
 	for i, b := range p.Barriers {
 		var names []string

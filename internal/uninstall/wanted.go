@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -18,7 +20,7 @@ import (
 // wanted is an object that is to stay, although it may go with something else.
 type wanted struct {
 	object graph.Identity
-	why    string
+	why    say.Text
 	cause  Cause // empty for Wanted
 }
 
@@ -27,7 +29,7 @@ type wanted struct {
 func (f *following) spared() {
 	for i := range f.plan.Kept {
 		if k := &f.plan.Kept[i]; k.Object.UID != "" && (k.Reason == ResourcePolicy || k.Reason == MarkedOff) {
-			f.plan.wanted = append(f.plan.wanted, wanted{object: k.Object, why: keptByTool(k)})
+			f.plan.wanted = append(f.plan.wanted, wanted{object: k.Object, why: say.Of(keptByTool, k.Says())})
 		}
 	}
 	var uids []types.UID
@@ -58,15 +60,15 @@ func (f *following) spared() {
 	known := len(f.plan.wanted)
 	for i := range marked {
 		o := &marked[i]
-		why, target, cause := keepMark(o), len(f.plan.in(o.GetUID())) > 0, Cause("")
+		why, target, cause := say.Plain(keepMark(o)), len(f.plan.in(o.GetUID())) > 0, Cause("")
 		if target {
-			why, cause = "", TakenOver
+			why, cause = say.Text{}, TakenOver
 		}
 		if m := f.another(o, target); m != nil {
-			why = belongsTo(m)
+			why = say.Of(belongsTo, evidence.Named(m.Kind, m.Namespace, m.Name))
 		}
 		n, goes := nodes[o.GetUID()]
-		if goes && why != "" && !slices.ContainsFunc(f.plan.wanted[:known], func(stays wanted) bool { return stays.object.UID == n.UID() }) {
+		if goes && !why.IsZero() && !slices.ContainsFunc(f.plan.wanted[:known], func(stays wanted) bool { return stays.object.UID == n.UID() }) {
 			f.plan.wanted = append(f.plan.wanted, wanted{n.Identity(), why, cause})
 		}
 	}

@@ -3,13 +3,11 @@
 package uninstall
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -49,8 +47,8 @@ const (
 	purge          say.Word = "the deletion of Helm's record"
 	hookRefused    say.Word = "%s must allow %s, but nothing answers at %s"
 	hookMayRefuse  say.Word = "%s might have to allow %s, and nothing answers at %s"
-	hookDenied     say.Word = "ValidatingAdmissionPolicy/%s denies %s"
-	hookJudged     say.Word = "ValidatingAdmissionPolicy/%s decides about %s, and its answer is unknown"
+	hookDenied     say.Word = "%s denies %s"
+	hookJudged     say.Word = "%s decides about %s, and its answer is unknown"
 	hookOverQuota  say.Word = "%s is exhausted (%s)"
 	mayFail        say.Word = "; if the hook fails, so does Helm"
 	purgeMayFail   say.Word = "; if it is refused, Helm fails at the end, and keeps the release"
@@ -70,34 +68,46 @@ const (
 )
 
 // unlessCached is of Helm, which stores for six hours what types the server has (k8s.io/cli-runtime/pkg/genericclioptions/config_flags.go).
-const unlessCached = ", and deletes nothing; if its discovery cache still has the type, it deletes all else and reports success"
+const unlessCached say.Word = ", and deletes nothing; if its discovery cache still has the type, it deletes all else and reports success"
 
 // madeBefore is why the second of two hooks of one name fails.
-const madeBefore = "an earlier hook has created it, and its hook-delete-policy does not delete it first"
+const madeBefore say.Word = "an earlier hook has created it, and its hook-delete-policy does not delete it first"
 
-// unnamedHook is why a hook fails, after its event.
-const unnamedHook = " hook: has a generateName, and Helm needs its name, so Helm fails"
+// unnamedHook is why a hook of an event fails.
+const unnamedHook say.Word = "%s hook: has a generateName, and Helm needs its name, so Helm fails"
 
 // Why an object is to stay.
-const inNewManifests = "the new manifests have it"
+const inNewManifests say.Word = "the new manifests have it"
 
-func keptByTool(k *Kept) string         { return "the tool keeps it (" + k.Says() + ")" }
-func belongsTo(m *delivery.Mark) string { return "it belongs to " + m.String() }
+const (
+	keptByTool say.Word = "the tool keeps it (%s)"
+	belongsTo  say.Word = "it belongs to %s"
+	keptFor    say.Word = " (%s)"
+	keepsOwned say.Word = "; what it owns stays with it: %s"
+)
+
+// filled returns a word with its detail, if it has a place for one.
+func filled(word say.Word, detail say.Text) say.Text {
+	if !strings.Contains(word, "%s") {
+		return say.Plain(word)
+	}
+	return say.Of(word, detail)
+}
 
 // Says says why the object is kept.
-func (k *Kept) Says() string {
+func (k *Kept) Says() say.Text {
 	says := k.says()
 	if k.By.Name != "" {
-		says += " (" + k.By.String() + ")"
+		says = says.And(keptFor, k.By)
 	}
 	if len(k.Owned) > 0 {
-		says += "; what it owns stays with it: " + someOf(k.Owned)
+		says = says.And(keepsOwned, someOf(k.Owned))
 	}
 	return says
 }
 
 // keptBecause says why an object is kept, %s the detail.
-var keptBecause = map[Reason]string{
+var keptBecause = map[Reason]say.Word{
 	ResourcePolicy: "helm.sh/resource-policy: keep",
 	ChartCRD:       "in the chart's crds/, which Helm never deletes",
 	Hook:           "a hook, which is not part of the release",
@@ -119,24 +129,30 @@ var keptBecause = map[Reason]string{
 	Undone:         "the tool's object that would delete it gets stuck before, or is not deleted",
 }
 
-func (k *Kept) says() string {
+const (
+	unknownPolicy say.Word = "helm.sh/resource-policy: %q; Helm does not delete it, and does not list it as kept"
+	noRelease     say.Word = "its labels and annotations name no Helm release, so Helm 4 skips it"
+)
+
+func (k *Kept) says() say.Text {
 	switch k.Reason {
 	case UnknownPolicy:
-		return fmt.Sprintf("helm.sh/resource-policy: %q; Helm does not delete it, and does not list it as kept", k.Detail)
+		return say.Of(unknownPolicy, k.Detail)
 	case NotOwned:
 		if k.Detail == "" {
-			return "its labels and annotations name no Helm release, so Helm 4 skips it"
+			return say.Of(noRelease)
 		}
 	}
-	return strings.ReplaceAll(keptBecause[k.Reason], "%s", k.Detail)
+	return filled(keptBecause[k.Reason], say.Plain(k.Detail))
 }
 
 // openBecause says what cannot be known, or why nothing is deleted.
-var openBecause = map[Cause]string{
+var openBecause = map[Cause]say.Word{
 	HookRuns:        "pre-delete hook: its effect is unknown; if it fails, nothing is deleted",
 	HookRunsAfter:   "post-delete hook: its effect is unknown",
 	HookRunsNested:  "pre-delete hook of a release that is uninstalled in turn: its effect is unknown; if it fails, nothing of the release is deleted",
 	HooksUnread:     "the file has no hooks, and the record of the release was not read; unclear whether hooks run (helm get hooks prints them)",
+	HookExists:      "%s",
 	HookLacks:       "hook that needs %s, which does not exist or is terminating by then: Helm fails, at the latest when its timeout is over",
 	HookDenied:      "hook: %s, so Helm fails, at the latest when its timeout is over",
 	HookUnsure:      "hook: %s",
@@ -156,36 +172,49 @@ var openBecause = map[Cause]string{
 	Unrecorded:      "the release of the HelmRelease has no record any more, so nothing is uninstalled",
 	Refused:         "the API server rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling",
 	MayRefuse:       "%s",
+	Generated:       "has a generateName, so which objects were made of it is not known",
+	MayKeep:         "syncOptions of the Application: Argo CD 3.4 and later keeps it",
 	TakenOver:       "%s by now, but it is deleted all the same",
 	Wanted:          "%s, but it is deleted with something else that goes",
 	Uninstalled:     "it is uninstalled already, and only its history is kept",
 }
 
-// Says says what cannot be known, or why nothing is deleted.
-func (o *Open) Says() string {
-	switch o.Cause {
-	case HookExists:
-		if o.Detail == postDelete {
-			return "post-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and reports a failure at the end"
-		}
-		return "pre-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and deletes nothing; delete it first, or use --no-hooks"
-	case NoSuchKind:
-		if o.Item.Version == "" && o.Item.Group == "" {
-			return fmt.Sprintf("the API server has no %q, so the tool cannot delete it", o.Item.Kind) + o.Detail
-		}
-		return fmt.Sprintf("the API server has no %s in %s, so the tool cannot delete it", o.Item.Kind, strings.TrimSuffix(o.Item.GroupVersion().String(), "/")) + o.Detail
-	case Generated:
-		return cmp.Or(o.Detail, "has a generateName, so which objects were made of it is not known")
-	case Refused:
-		return cmp.Or(o.Detail, openBecause[Refused])
-	case MayKeep:
-		return cmp.Or(o.Detail, "syncOptions of the Application: Argo CD 3.4 and later keeps it")
+// Of a hook that exists, and is not deleted before it is created.
+const (
+	existsBefore say.Word = "pre-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and deletes nothing; delete it first, or use --no-hooks"
+	existsAfter  say.Word = "post-delete hook: it exists, and its hook-delete-policy does not delete it first, so Helm cannot create it and reports a failure at the end"
+)
+
+func existing(event string) say.Text {
+	if event == postDelete {
+		return say.Of(existsAfter)
 	}
-	return strings.ReplaceAll(openBecause[o.Cause], "%s", o.Detail)
+	return say.Of(existsBefore)
+}
+
+// Of a type that the server does not have.
+const (
+	noKind   say.Word = "the API server has no %q, so the tool cannot delete it"
+	noKindIn say.Word = "the API server has no %s in %s, so the tool cannot delete it"
+	ofHook   say.Word = " (%s hook)"
+)
+
+// Says says what cannot be known, or why nothing is deleted.
+func (o *Open) Says() say.Text {
+	word := openBecause[o.Cause]
+	switch {
+	case o.Cause == NoSuchKind && o.Item.Version == "" && o.Item.Group == "":
+		return say.Of(noKind, o.Item.Kind).Then(o.Detail)
+	case o.Cause == NoSuchKind:
+		return say.Of(noKindIn, o.Item.Kind, strings.TrimSuffix(o.Item.GroupVersion().String(), "/")).Then(o.Detail)
+	case !o.Detail.IsZero() && !strings.Contains(word, "%s"):
+		return o.Detail
+	}
+	return filled(word, o.Detail)
 }
 
 // belongsBecause says how it is known that an object belongs to what is removed.
-var belongsBecause = map[Belonging]string{
+var belongsBecause = map[Belonging]say.Word{
 	ByLabel:         "label %s",
 	ByRelease:       "its annotations name the Helm release %s",
 	ByService:       "calls %s, which is deleted",
@@ -196,32 +225,44 @@ var belongsBecause = map[Belonging]string{
 	ByNamespace:     "contains %s",
 }
 
+const nothingElse say.Word = "nothing else is left in it"
+
 // Says says how it is known that the object belongs to what is removed.
-func (l *Left) Says() string {
-	if l.By == ByNamespace && l.Detail == "" {
-		return "nothing else is left in it"
+func (l *Left) Says() say.Text {
+	switch l.By {
+	case ByService, ByClaimTemplate, ByHolder, ByManager:
+		return filled(belongsBecause[l.By], say.Plain(l.of()))
+	case ByNamespace:
+		if l.Detail == "" {
+			return say.Of(nothingElse)
+		}
+		if l.contents != nil {
+			return filled(belongsBecause[l.By], someOf(l.contents))
+		}
 	}
-	return strings.ReplaceAll(belongsBecause[l.By], "%s", l.Detail)
+	return filled(belongsBecause[l.By], say.Plain(l.Detail))
 }
 
 // mostNamed is how many objects a sentence names.
 const mostNamed = 3
 
+const andMore say.Word = "and %d more"
+
 // someOf names objects, in the order of their identities.
-func someOf(ids []graph.Identity) string {
+func someOf(ids []graph.Identity) say.Text {
 	slices.SortFunc(ids, graph.Identity.Compare)
-	var names []string
+	var names []say.Text
 	for _, id := range ids[:min(len(ids), mostNamed)] {
-		names = append(names, id.String())
+		names = append(names, say.Plain(id))
 	}
 	if more := len(ids) - mostNamed; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
+		names = append(names, say.Of(andMore, more))
 	}
-	return strings.Join(names, ", ")
+	return say.Join(", ", names...)
 }
 
 // heldBecause says why a leftover is kept.
-var heldBecause = map[Holding]string{
+var heldBecause = map[Holding]say.Word{
 	Replaced:     "created again since the plan: it is another object",
 	ByTool:       "kept by the tool",
 	Changed:      "changed since the plan",
@@ -244,29 +285,29 @@ var heldBecause = map[Holding]string{
 	Back:         "%s, to which it belongs, exists again",
 }
 
+const (
+	callsOutside say.Word = "calls a server that is not a Service of the cluster"
+	// namedIn is of an object whose name another has, maybe for something else.
+	namedIn say.Word = "%s has its name in %s: unclear whether that is a use"
+)
+
 // Says says why the object is kept.
-func (h *Hold) Says() string {
-	if h.Why == Calls && h.Detail == "" {
-		return "calls a server that is not a Service of the cluster"
+func (h *Hold) Says() say.Text {
+	if h.Why == Calls && h.Detail.IsZero() {
+		return say.Of(callsOutside)
 	}
-	return strings.ReplaceAll(heldBecause[h.Why], "%s", h.Detail)
+	return filled(heldBecause[h.Why], h.Detail)
 }
 
-// Says says why the object is kept, empty when it is not.
-func (l *Leftover) Says() string {
-	var says []string
-	if l.Changed && l.Held != nil && l.Held.Why != Changed {
-		says = append(says, "changed since the plan")
+// Says says why the object is kept. It is zero when it is not.
+func (l *Leftover) Says() say.Text {
+	switch {
+	case l.Held == nil:
+		return say.Text{}
+	case l.Changed && l.Held.Why != Changed:
+		return say.Join("; ", say.Plain(heldBecause[Changed]), l.Held.Says())
 	}
-	if l.Held != nil {
-		says = append(says, l.Held.Says())
-	}
-	return strings.Join(says, "; ")
-}
-
-// namedIn is of an object whose name another has, maybe for something else.
-func namedIn(by graph.Identity, at string) string {
-	return fmt.Sprintf("%s has its name in %s: unclear whether that is a use", by, at)
+	return l.Held.Says()
 }
 
 // Why nothing is left behind yet, each with what to do.

@@ -5,6 +5,7 @@ package simulator
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -197,7 +198,7 @@ func (ms *memberships) unmet(finalizer string, o *graph.Object) (why string, unt
 // userOf says which pod uses a claim, or which claim a volume, empty when that is not known of any.
 func (ms *memberships) userOf(g group) string {
 	if o, _, known := ms.view.look(g.uid); known {
-		return "it is deleted once " + o.Resource.Kind + "/" + o.Namespace + "/" + o.Name + ", which is bound to it, is deleted"
+		return "it is deleted once " + strings.ToLower(o.Resource.Kind) + "/" + o.Name + " -n " + o.Namespace + ", which is bound to it, is deleted"
 	}
 	if g.claim == "" {
 		return ""
@@ -205,7 +206,7 @@ func (ms *memberships) userOf(g group) string {
 	for _, uid := range ms.view.members(g) {
 		if facts, read := ms.view.snapshot.Facts.Pods[uid]; read && slices.Contains(facts.Claims, g.claim) {
 			o, _, _ := ms.view.look(uid)
-			return "it is deleted once Pod/" + o.Name + ", which uses it, is deleted"
+			return "it is deleted once pod/" + o.Name + ", which uses it, is deleted"
 		}
 	}
 	return ""
