@@ -179,7 +179,7 @@ func TestUninstall(t *testing.T) {
 		{0, "helm web -n shop", "configmap/kept -n shop: helm.sh/resource-policy: keep"},
 		{0, "helm web -n shop", `configmap/odd -n shop: helm.sh/resource-policy: "delete"`},
 		{0, "helm web -n shop", "customresourcedefinition/widgets.example.com: in the chart's crds/"},
-		{0, "helm web -n shop", "persistentvolumeclaim/data-db-0 -n shop: claim of StatefulSet/shop/db"},
+		{0, "helm web -n shop", "persistentvolumeclaim/data-db-0 -n shop: claim of statefulset/db -n shop"},
 		{0, "helm web -n shop", "Next:         helm uninstall web -n shop"},
 		{0, "helm web -n shop -o wide", "step 3        secret/login -n shop"},
 		{0, "helm web -n shop -o name", "deployment.apps/web"},
