@@ -12,9 +12,14 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
-// again is the command of this run with the flags that it has, but for some, and with more.
+// again is the command of this run with the flags that it has, but for some, and with more. What this run has read from standard input,
+// it wants again.
 func (g *globals) again(without []string, more ...string) string {
-	return g.name + " " + shell.Command(wordsOf(g.ran, g.ranWith, without, more...))
+	command := g.name + " " + shell.Command(wordsOf(g.ran, g.ranWith, without, more...))
+	if slices.Contains(wordsOf(g.ran, g.ranWith, without), "-") {
+		command += " < INPUT"
+	}
+	return command
 }
 
 // wordsOf are the words of a command after the program's: its names, its arguments, and the flags that were set, in the order of the

@@ -23,7 +23,11 @@ func TestWordsOf(t *testing.T) {
 	} {
 		cmd := &cobra.Command{Use: "kubectl-gc"}
 		var ran []string
-		del := &cobra.Command{Use: "delete", Run: func(c *cobra.Command, args []string) { ran = wordsOf(c, args, []string{"order"}, "--order=safe") }}
+		var again string
+		del := &cobra.Command{Use: "delete", Run: func(c *cobra.Command, args []string) {
+			ran = wordsOf(c, args, []string{"order"}, "--order=safe")
+			again = (&globals{name: "kubectl gc", ran: c, ranWith: args}).again(nil)
+		}}
 		del.Flags().StringSliceP("filename", "f", nil, "")
 		del.Flags().BoolP("interactive", "i", false, "")
 		del.Flags().BoolP("yes", "y", false, "")
@@ -41,6 +45,9 @@ func TestWordsOf(t *testing.T) {
 		}
 		if !slices.Equal(ran, strings.Fields(want)) {
 			t.Errorf("%s: %s, want %s", given, strings.Join(ran, " "), want)
+		}
+		if strings.HasSuffix(again, " < INPUT") != strings.Contains(given, "-f - ") {
+			t.Errorf("%s: again: %s", given, again)
 		}
 	}
 }
