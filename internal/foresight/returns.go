@@ -28,10 +28,10 @@ type Return struct {
 	Told bool
 }
 
-// Deliverer returns what delivered it from Git or as a release, and will again: its kind, "Release", or that of the tool's object, and
-// where it is, as far as that is known. It is empty when something else makes it again.
-func (r *Return) Deliverer() (kind, namespace, name string) {
-	return r.kind, r.namespace, r.name
+// Deliverer returns what delivered it from Git or as a release, and will again, as far as that is known. It is zero when something else
+// makes it again.
+func (r *Return) Deliverer() delivery.Mark {
+	return delivery.Mark{Kind: r.kind, Namespace: r.namespace, Name: r.name}
 }
 
 // returning is what comes back. It is read from the scene, and nothing of it is kept.

@@ -48,7 +48,10 @@ func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 	if d.Cluster == "" {
 		return nil, errors.New("it does not say of which cluster it is: who made it is not allowed to read the namespace kube-system")
 	}
-	s := &uninstall.Saved{Tool: d.Tool, Namespace: d.Namespace, Name: d.Name, Command: d.Command, Cluster: d.Cluster, Manifests: d.Manifests}
+	if len(d.Of) == 0 && d.Tool != "prune" {
+		return nil, errors.New("it does not say who delivered the objects: another version saved it")
+	}
+	s := &uninstall.Saved{Tool: d.Tool, Namespace: d.Namespace, Name: d.Name, Command: d.Command, Of: d.Of, Cluster: d.Cluster, Manifests: d.Manifests}
 	for _, b := range d.Barriers {
 		for i := range b.Objects {
 			if !d.mayKeep(&b.Objects[i]) {

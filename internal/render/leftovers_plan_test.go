@@ -11,11 +11,12 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/preview"
 	"github.com/kubectl-gc/kubectl-gc/internal/render"
+	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
 )
 
 // TestReadUninstallPlan takes one document alone, of which nothing was added.
 func TestReadUninstallPlan(t *testing.T) {
-	d := render.UninstallPlan{Cluster: "c", Tool: "helm", Name: "web"}
+	d := render.UninstallPlan{Cluster: "c", Tool: "helm", Name: "web", Of: uninstall.Deliverers{{Kind: "Release", Name: "web"}}}
 	d.APIVersion, d.Kind = render.APIVersion, "UninstallPlan"
 	d.Digest = preview.Checksum(d)
 	inJSON, err := json.MarshalIndent(d, "", "  ")

@@ -33,6 +33,8 @@ type UninstallPlan struct {
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name,omitempty"`
 	Command   []string  `json:"command,omitempty"`
+	// Of are those that delivered the objects.
+	Of uninstall.Deliverers `json:"of,omitempty"`
 	// Manifests is the digest of which objects the manifests of a prune have.
 	Manifests         string                     `json:"manifests,omitempty"`
 	PropagationPolicy metav1.DeletionPropagation `json:"propagationPolicy"`
@@ -162,7 +164,7 @@ func (u *Uninstall) Document() *UninstallPlan {
 	d := &UninstallPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UninstallPlan"},
 		Complete: s.Complete(), Unlisted: NewUnlisted(s),
-		Cluster: u.Cluster, Tool: u.Tool, Order: u.Order, Namespace: u.Namespace, Name: u.Name, Command: u.Command, Manifests: u.Manifests, PropagationPolicy: u.Policy,
+		Cluster: u.Cluster, Tool: u.Tool, Order: u.Order, Namespace: u.Namespace, Name: u.Name, Command: u.Command, Of: u.Of, Manifests: u.Manifests, PropagationPolicy: u.Policy,
 		Barriers: []UninstallBarrier{}, Outcome: outcomes(u.Preview.Report), Kept: []KeptObject{}, Absent: []NamedObject{},
 		NotKnown: []OpenQuestion{}, Left: []LeftObject{}, Unread: u.Unread,
 	}

@@ -26,7 +26,7 @@ func ApplySet(w *World, n graph.Node, parent *unstructured.Unstructured) *Plan {
 	id := labels["applyset.kubernetes.io/id"]
 	p := &Plan{
 		Tool: "applyset", Order: "any order", Namespace: parent.GetNamespace(), Name: parent.GetName(), Policy: metav1.DeletePropagationBackground,
-		Marks: map[string]string{},
+		Of: Deliverers{{Kind: "ApplySet", Name: id}}, Marks: map[string]string{},
 	}
 	setOf := func(name string) (set sets.Set[string], stated bool) {
 		text, stated := annotations["applyset.kubernetes.io/"+name]

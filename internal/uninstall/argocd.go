@@ -32,7 +32,7 @@ var argoFinalizers = map[string]metav1.DeletionPropagation{
 // gone (controller/sort_delete.go); without one, nothing.
 func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	p := &Plan{
-		Tool: "argocd", Order: "Argo CD", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationForeground, Deliverer: "Application",
+		Tool: "argocd", Order: "Argo CD", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationForeground, Of: Deliverers{{Kind: "Application", Namespace: n.Namespace(), Name: n.Name()}},
 		Command: []string{"kubectl", "delete", delivery.Applications.String(), n.Name(), "-n", n.Namespace()}, Own: n.Identity(), Awaits: true,
 	}
 	own := barrierOf(n.Identity())
@@ -276,7 +276,7 @@ func (p *Plan) tracks(o *unstructured.Unstructured) bool {
 	}
 	for _, m := range delivery.Marks(o) {
 		if m.Resource == delivery.Applications {
-			return p.is(m)
+			return p.Of.have(m)
 		}
 	}
 	return false

@@ -66,7 +66,7 @@ func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 			deleted = append(deleted, *f)
 		case f.state != present:
 			deleted = append(deleted, *f)
-		case !slices.ContainsFunc(delivery.Marks(live), p.is):
+		case !slices.ContainsFunc(delivery.Marks(live), p.Of.have):
 			p.keep(f, NotLabelled, "")
 		case markedOff(live) != "":
 			p.keep(f, MarkedOff, markedOff(live))
@@ -93,7 +93,7 @@ func (p *Plan) cannotReach(f *found) {
 // fluxPlan is of a deletion of an object of Flux, which begins with that.
 func fluxPlan(n graph.Node, word, kind string) *Plan {
 	return &Plan{
-		Tool: "flux", Order: "Flux", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground, Deliverer: kind,
+		Tool: "flux", Order: "Flux", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground, Of: Deliverers{{Kind: kind, Namespace: n.Namespace(), Name: n.Name()}},
 		Command: []string{"flux", "delete", word, n.Name(), "-n", n.Namespace()}, Barriers: []Barrier{barrierOf(n.Identity())}, Own: n.Identity(),
 	}
 }
@@ -198,6 +198,9 @@ func HelmReleaseBy(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan,
 // does, unless it is suspended. release is nil when that is not read.
 func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *Release, version int) *Plan {
 	p := fluxPlan(n, "helmrelease", "HelmRelease")
+	name, namespace, _ := HelmReleaseOf(o)
+	own := p.Of[0]
+	p.Of = append(p.Of, Deliverer{Kind: "Release", Namespace: namespace, Name: name})
 	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
 	switch {
 	case p.elsewhere(o):
@@ -226,7 +229,7 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 	case "orphan":
 		p.Policy = metav1.DeletePropagationOrphan
 	}
-	p.Order, p.Marks, p.Items = "Flux with "+helm.Order, helm.Marks, helm.Items
+	p.Order, p.Of, p.Marks, p.Items = "Flux with "+helm.Order, append(Deliverers{own}, helm.Of...), helm.Marks, helm.Items
 	p.Kept, p.Absent, p.Open, p.Halt = helm.Kept, helm.Absent, append(p.Open, helm.Open...), helm.Halt
 	p.Barriers = append(p.Barriers, helm.Barriers...)
 	if refused := p.first(Refused); refused != nil { // as below

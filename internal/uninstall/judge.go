@@ -74,7 +74,8 @@ func (j *judging) belongs(c *candidate) {
 
 // namesake holds what is outside the namespace of a release when there is one of its name in another, which may have made it.
 func (j *judging) namesake(c *candidate) {
-	if j.Tool != "helm" || c.Object.Namespace == j.Saved.Namespace || delivery.Release(c.whole) != "" {
+	releases := j.Of.releases()
+	if delivery.Release(c.whole) != "" || len(releases) == 0 || slices.ContainsFunc(releases, func(d Deliverer) bool { return d.Namespace == c.Object.Namespace }) {
 		return
 	}
 	for _, n := range j.namesakes() {
@@ -88,9 +89,11 @@ func (j *judging) namesake(c *candidate) {
 // releasesNamed are the latest records of installed releases of the name in other namespaces.
 func (j *judging) releasesNamed() (all []graph.Node) {
 	for namespace := range j.Evidence.Instances(evidence.Namespaces.GroupResource()) {
-		for _, n := range j.latest(namespace.Name(), j.Name) {
-			if namespace.Name() != j.Saved.Namespace && n.Object().Labels["status"] != "uninstalled" {
-				all = append(all, n)
+		for _, d := range j.Of.releases() {
+			for _, n := range j.latest(namespace.Name(), d.Name) {
+				if namespace.Name() != d.Records && n.Object().Labels["status"] != "uninstalled" {
+					all = append(all, n)
+				}
 			}
 		}
 	}
@@ -119,16 +122,11 @@ func (j *judging) back(c *candidate) {
 
 // deliveredBy is the release or the tool's object that an object says it is of, zero when that is what was uninstalled, or nothing.
 func (s *Saved) deliveredBy(o *unstructured.Unstructured) say.Text {
-	for _, m := range delivery.Marks(o) {
-		own := m.Name == s.Name && (m.Namespace == "" || m.Namespace == s.Namespace)
-		switch {
-		case m.Usual:
-		case s.Tool == "helm" && m.Kind == "Release" && own, s.Tool == "applyset" && m.Kind == "ApplySet",
-			s.Tool == "olm" && m.Resource == delivery.ClusterServiceVersions && m.Namespace == s.Namespace, s.owns(m.Resource) && own:
-			return say.Text{}
-		default:
-			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
-		}
+	switch own, other := s.Of.of(o); {
+	case own:
+		return say.Text{}
+	case other != nil:
+		return say.Plain(evidence.Named(other.Kind, other.Namespace, other.Name))
 	}
 	manager := o.GetLabels()[managedBy]
 	gone := slices.ContainsFunc(s.Goes, func(id graph.Identity) bool { return id.Name == manager })
@@ -136,12 +134,6 @@ func (s *Saved) deliveredBy(o *unstructured.Unstructured) say.Text {
 		return say.Plain(manager + " (" + managedBy + ")")
 	}
 	return say.Plain(delivery.Other(o))
-}
-
-// owns reports whether a type is one of the tool's own objects.
-func (s *Saved) owns(resource schema.GroupResource) bool {
-	tool, k := toolOf(resource)
-	return k != nil && tool.Name == s.Tool
 }
 
 // leased holds a lease whose holder works, or may: it is none of the pods that are gone.

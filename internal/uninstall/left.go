@@ -313,6 +313,7 @@ func (l *leftovers) leases() {
 // annotations of Helm.
 func (l *leftovers) labelled() {
 	var released []graph.Node
+	releases := l.plan.Of.releases()
 	for n := range l.Graph.Nodes() {
 		if n.Virtual() || n.HasOwners() || derived.Has(n.Resource().GroupResource()) || n.Namespace() != "" && !l.namespaces.Has(n.Namespace()) {
 			continue
@@ -325,20 +326,25 @@ func (l *leftovers) labelled() {
 			l.add(n.Identity(), ByLabel, key+"="+labels[key])
 		}
 		_, other := labels["app.kubernetes.io/instance"]
-		if l.plan.Tool == "helm" && byHelm(labels) && !other && !l.going[n.UID()] {
+		if len(releases) > 0 && byHelm(labels) && !other && !l.going[n.UID()] {
 			released = append(released, n)
 		}
 	}
 	for n, o := range wholes(l.Evidence, released) {
-		if release := delivery.Release(o); release == l.plan.Namespace+"/"+l.plan.Name {
-			l.add(n.Identity(), ByRelease, release)
+		of := func(d Deliverer) bool { return delivery.Release(o) == d.Namespace+"/"+d.Name }
+		if slices.ContainsFunc(releases, of) {
+			l.add(n.Identity(), ByRelease, delivery.Release(o))
 		}
 	}
 }
 
 func (l *leftovers) ofAnother(n graph.Node) bool {
 	o, err := l.Evidence.Whole(n)
-	return err == nil && delivery.Release(o) != "" && delivery.Release(o) != l.plan.Namespace+"/"+l.plan.Name
+	if err != nil {
+		return false
+	}
+	_, other := l.plan.Of.of(o)
+	return other != nil
 }
 
 // emptied is the namespace of a release, which Helm may have made and never deletes, unless it is one that Kubernetes makes, when nothing

@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -225,6 +226,19 @@ func (j *judging) blind(namespace string) string {
 	return ""
 }
 
+// blindAbroad is a type of which objects of other namespaces could not be listed, and may name one: those of Kubernetes name nothing outside
+// their own, but for the accounts of RoleBindings.
+func (j *judging) blindAbroad(id graph.Identity) string {
+	snapshot := j.Graph.Snapshot()
+	for _, u := range snapshot.Unlisted() {
+		binds := u.Resource == "rolebindings" && id.Resource.GroupResource() == evidence.ServiceAccounts.GroupResource()
+		if u.Resource != "" && !snapshot.ListedIn(u.GroupResource(), "") && (binds || !graph.BuiltinGroup(u.Group)) {
+			return u.GroupResource().String()
+		}
+	}
+	return ""
+}
+
 // mentioned holds what other objects name, or may name.
 func (j *judging) mentioned() {
 	var ids []graph.Identity
@@ -248,7 +262,7 @@ func (j *judging) mentioned() {
 		}
 		if unread := found.unread[c.Object]; unread != "" {
 			c.hold(NotRead, unread, "")
-		} else if blind := j.blind(c.Object.Namespace); blind != "" {
+		} else if blind := cmp.Or(j.blind(c.Object.Namespace), j.blindAbroad(c.Object)); blind != "" {
 			c.hold(NotRead, blind, "")
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // judged says what becomes of leftovers. A case begins with "leftovers", a tool, a name and a namespace; the cluster is that after the tool
 // has run. After a line with -- comes what was said before, "goes Kind/namespace/name" of what the tool deletes itself, "takes" of what
-// goes with that, "left Belonging Kind/name detail" "kept Kind/name" and "made Kind/name"; at=2 and generation=3 are the version that it
+// goes with that, "of Kind namespace name" of who delivered it (the release, for Helm), "left Belonging Kind/name detail" "kept Kind/name" and "made Kind/name"; at=2 and generation=3 are the version that it
 // had (all have 1 now). "goes nothing" is a plan that deletes nothing; without any such line a Deployment of the name has gone. A UID is
 // the name, or what stands after @.
 func judged(t *testing.T, given string) string {
@@ -30,9 +30,18 @@ func judged(t *testing.T, given string) string {
 	g := cluster.Graph()
 	w := &uninstall.World{Graph: g, Evidence: evidence.New(t.Context(), evidence.Source{Cluster: cluster, Graph: g, Now: explaintest.Now})}
 	saved := &uninstall.Saved{Tool: words[0], Name: words[1], Namespace: words[2]}
+	if saved.Tool == "helm" {
+		saved.Of = uninstall.Deliverers{{Kind: "Release", Namespace: words[2], Name: words[1], Records: words[2]}}
+	}
 	for line := range strings.Lines(plan) {
 		f := strings.Fields(line)
 		switch f[0] {
+		case "of":
+			d := uninstall.Deliverer{Kind: f[1], Namespace: strings.Trim(f[2], "-"), Name: f[3]}
+			if d.Kind == "Release" {
+				d.Records = d.Namespace
+			}
+			saved.Of = append(saved.Of, d)
 		case "goes":
 			if f[1] == "nothing" {
 				continue

@@ -140,7 +140,7 @@ func (f *following) follow(at, next int, n graph.Node) int {
 		return 0
 	}
 	inner := f.planOf(n, o)
-	p.Items, p.Absent = append(p.Items, inner.Items...), append(p.Absent, inner.Absent...)
+	p.Items, p.Absent, p.Of = append(p.Items, inner.Items...), append(p.Absent, inner.Absent...), append(p.Of, inner.Of...)
 	for _, k := range inner.Kept {
 		k.By = n.Identity()
 		p.Kept = append(p.Kept, k)

@@ -23,8 +23,8 @@ type Plan struct {
 	Tool, Order string
 	// Namespace and Name are those of the release, or of the tool's own object.
 	Namespace, Name string
-	// Deliverer is the kind of what delivered the objects, as foresight.Return has it: with that they do not come back.
-	Deliverer string
+	// Of are those that delivered the objects, the tool's own object or the release first: what goes with these does not come back.
+	Of Deliverers
 	// Command is the tool's own, empty where there is none.
 	Command []string
 	// Marks are labels that the tool gives to what it deploys: what has one of them belongs to it. Items are what it has deployed.

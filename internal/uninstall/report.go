@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
 	"github.com/kubectl-gc/kubectl-gc/internal/preview"
@@ -108,7 +107,7 @@ func (r *Report) foreseen(w *World) {
 	}
 	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })           // with its namespace, or its owner
 	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
-	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.delivers(r.Deliverer()) })
+	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.Of.have(r.Deliverer()) })
 	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
 	r.Fails = p.Spoils() != nil || s.Sticks(false) || s.CertainlyBreaks()
 }
@@ -196,18 +195,6 @@ func (r *Report) tokens(w *World) {
 		}
 	}
 	graph.SortByIdentity(r.Preview.Report.Outcomes, func(o *gc.Outcome) graph.Identity { return o.Object.Identity() })
-}
-
-// delivers reports whether what has deployed an object is what is removed, or goes by that.
-func (p *Plan) delivers(kind, namespace, name string) bool {
-	is := func(of, in, called string) bool {
-		return kind == of && name == called && (namespace == in || namespace == "")
-	}
-	return p.is(delivery.Mark{Kind: kind, Namespace: namespace, Name: name}) || slices.ContainsFunc(p.delegates, func(d *delegate) bool {
-		released, in, _ := HelmReleaseOf(d.object)
-		release := d.node.Resource().GroupResource() == delivery.HelmReleases && is("Release", in, released)
-		return release || is(d.node.Resource().Kind, d.node.Namespace(), d.node.Name())
-	})
 }
 
 // Sticks reports whether something gets stuck, or is refused, or whether that is not known; but for what is said as not known.

@@ -21,6 +21,8 @@ import (
 type Saved struct {
 	Tool, Namespace, Name string
 	Command               []string
+	// Of is that of the Plan.
+	Of Deliverers
 	// Cluster is the UID of the cluster's namespace kube-system, empty when that could not be read.
 	Cluster types.UID
 	// Manifests is that of the Plan.
@@ -77,10 +79,20 @@ func (w *World) Over(s *Saved) error {
 			}
 		}
 	}
-	if s.Tool != "helm" {
+	for _, release := range s.Of.releases() {
+		if err := w.uninstalled(release); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uninstalled returns an error unless Helm's records say that a release is not installed, as far as it was to be uninstalled.
+func (w *World) uninstalled(release Deliverer) error {
+	if release.Records == "" {
 		return nil
 	}
-	for _, n := range w.latest(s.Namespace, s.Name) {
+	for _, n := range w.latest(release.Records, release.Name) {
 		switch status := n.Object().Labels["status"]; status { // pkg/storage/driver/secrets.go, newSecretsObject
 		case "uninstalled":
 		case "uninstalling":

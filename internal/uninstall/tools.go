@@ -3,7 +3,7 @@
 package uninstall
 
 import (
-	"cmp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -98,7 +98,40 @@ func inventory(resource schema.GroupResource, o *unstructured.Unstructured) []It
 	return items
 }
 
-// is reports whether a mark names the tool's own object, or the release.
-func (p *Plan) is(m delivery.Mark) bool {
-	return m.Kind == p.Deliverer && m.Name == cmp.Or(p.Own.Name, p.Name) && (m.Namespace == "" || m.Namespace == p.Namespace)
+// Deliverer is one of those that delivered what is removed: a tool's own object, a release ("Release") or an apply set ("ApplySet").
+type Deliverer struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Records is the namespace of Helm's records of a release that is uninstalled, empty for all else.
+	Records string `json:"records,omitempty"`
+}
+
+// Deliverers say by which marks an object belongs to what is removed.
+type Deliverers []Deliverer
+
+// have reports whether a mark names one of them.
+func (all Deliverers) have(m delivery.Mark) bool {
+	return slices.ContainsFunc(all, func(d Deliverer) bool {
+		return m.Kind == d.Kind && m.Name == d.Name && (m.Namespace == "" || m.Namespace == d.Namespace)
+	})
+}
+
+// of reports whether an object belongs to one of them by its marks, or by which mark to something else. Neither is for one without marks.
+func (all Deliverers) of(o *unstructured.Unstructured) (own bool, other *delivery.Mark) {
+	for _, m := range delivery.Marks(o) {
+		switch {
+		case m.Usual: // which many set
+		case all.have(m):
+			return true, nil
+		default:
+			return false, &m
+		}
+	}
+	return false, nil
+}
+
+// releases are those of Helm among them.
+func (all Deliverers) releases() Deliverers {
+	return slices.DeleteFunc(slices.Clone(all), func(d Deliverer) bool { return d.Kind != "Release" })
 }

@@ -90,7 +90,7 @@ func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []
 		for _, t := range targets {
 			least := mention.Text
 			if rules := evidence.ClusterRoleBindings.Group; t.Resource.Group == rules && r.Group != rules {
-				least = mention.Called // roles are called as what they are for
+				least = mention.Near // roles are called as what they are for
 			}
 			if n, sure := t.Surest(slices.Values(all)); sure >= least {
 				uses[t.Identity] = append(uses[t.Identity], use{evidence.IdentityOf(r.GroupVersionResource, r.Kind, o), n.Path, sure})

@@ -90,7 +90,7 @@ func (f *following) another(o *unstructured.Unstructured, target bool) *delivery
 	marks := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool {
 		return m.Usual || m.Kind == "ApplySet" || m.Kind == "Release" && !byHelm(o.GetLabels())
 	})
-	if slices.ContainsFunc(marks, func(m delivery.Mark) bool { return f.plan.delivers(m.Kind, m.Namespace, m.Name) }) {
+	if slices.ContainsFunc(marks, f.plan.Of.have) {
 		return nil
 	}
 	marks = slices.DeleteFunc(marks, func(m delivery.Mark) bool { return target && m.Kind != "Release" })

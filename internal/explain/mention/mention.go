@@ -69,12 +69,12 @@ func (n *Name) Field() string { return place().ReplaceAllString(n.Path, "") }
 func (n *Name) InSpec() bool { return strings.HasPrefix(n.Path, "spec.") }
 
 var (
-	// nameless keys are those of texts that name no objects, or not one of a type that others name, and of what has labels.
-	// So are annotations that say where their own object is from.
-	nameless = pattern.New(`(?i)^(apiVersion|kind|uid|(image|container)ID|labels|matchLabels|matchExpressions|nodeSelector|managedFields|ownerReferences|finalizers|resourceVersion|` +
-		`.*Timestamp|container|containerName)$|^(port|.*Port)$|^(meta\.helm\.sh/.*|kubectl\.kubernetes\.io/last-applied-configuration)$`)
-	// plain keys are nameless where their values are texts, or maps of texts, as labels are.
-	plain = pattern.New(`(?i)^(image|selector)$`)
+	// nameless keys are those of what names no objects, or not one of a type that others name. So are annotations that say where their own
+	// object is from.
+	nameless = pattern.New(`(?i)^(matchExpressions|managedFields|ownerReferences|finalizers)$|^(meta\.helm\.sh/.*|kubectl\.kubernetes\.io/last-applied-configuration)$`)
+	// plain keys are nameless where their values are texts, and labels where they are texts or maps of texts.
+	plain  = pattern.New(`(?i)^(apiVersion|kind|uid|(image|container)ID|resourceVersion|.*Timestamp|container|containerName|image)$|^(port|.*Port)$`)
+	labels = pattern.New(`(?i)^(labels|matchLabels|nodeSelector|selector)$`)
 	// own keys are those of lists of which the elements have names of their own, and of what has that of the object.
 	own = pattern.New(`^(metadata|(initC|ephemeralC|c)ontainers|((initC|ephemeralC|c)ontainer)Statuses|env|ports|volumes|volumeMounts|volumeDevices)$`)
 	// core keys are of fields that name an object of one well-known type.
@@ -93,7 +93,7 @@ var words = map[string]string{"PersistentVolumeClaim": "claim", "PersistentVolum
 
 // keyOf is what is known of a key.
 type keyOf struct {
-	nameless, plain, own, core, spaces bool
+	nameless, plain, labels, own, core, spaces bool
 	// ofMap and ofText are the kinds of which it says that a map, or a text, names one.
 	ofMap, ofText kind
 }
@@ -110,7 +110,10 @@ type Reader struct{ keys map[string]*keyOf }
 func (r *Reader) of(key string) *keyOf {
 	known, seen := r.keys[key]
 	if !seen {
-		known = &keyOf{nameless: nameless().MatchString(key), plain: plain().MatchString(key), own: own().MatchString(key), core: core().MatchString(key), spaces: spaces().MatchString(key)}
+		known = &keyOf{
+			nameless: nameless().MatchString(key), plain: plain().MatchString(key), labels: labels().MatchString(key),
+			own: own().MatchString(key), core: core().MatchString(key), spaces: spaces().MatchString(key),
+		}
 		known.ofMap, known.ofText = kindsIn(key)
 		if r.keys == nil {
 			r.keys = map[string]*keyOf{}
@@ -189,7 +192,7 @@ func (w *walk) fields(all map[string]any, key, before string) bool {
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		goesOn := true
 		switch of := w.of(k); {
-		case of.nameless, of.plain && isPlain(all[k]), k == "name" && w.of(key).own, before+k == "metadata.namespace":
+		case of.nameless, of.plain && isText(all[k]), of.labels && isLabels(all[k]), k == "name" && w.of(key).own, before+k == "metadata.namespace":
 		case k == "name":
 			goesOn = w.named(all, key, before+k)
 		case k == "resourceNames":
@@ -204,16 +207,18 @@ func (w *walk) fields(all map[string]any, key, before string) bool {
 	return true
 }
 
-// isPlain reports whether a value is a text, or a map of texts.
-func isPlain(v any) bool {
+func isText(v any) bool {
+	_, is := v.(string)
+	return is
+}
+
+// isLabels reports whether a value is a text, or a map of texts.
+func isLabels(v any) bool {
 	all, is := v.(map[string]any)
 	for _, inner := range all {
-		if _, text := inner.(string); !text {
-			return false
-		}
+		is = is && isText(inner)
 	}
-	_, text := v.(string)
-	return is || text
+	return is || isText(v)
 }
 
 // named looks at the name in a map with a key, which may be a reference.

@@ -96,12 +96,14 @@ func (t *Target) Named(n *Name) Sure {
 }
 
 // space says how sure it is that a name is that of the target, a namespace: the name alone says nothing, and beside another it says where that is.
+// What it is about, an argument says itself, and a variable by its name.
 func (t *Target) space(n *Name) Sure {
-	_, beside := n.in["name"]
-	switch about := strings.Contains(strings.ToLower(n.Path), t.word); {
-	case n.Text != t.Name || !about:
+	called, beside := n.in["name"]
+	about := strings.Contains(strings.ToLower(n.Path+" "+n.Text+" "+evidence.Text(called)), t.word)
+	switch {
+	case !about || !Has(n.Text, t.Name):
 		return No
-	case n.of.spaces && !n.isKey && !(beside && n.key == "namespace"):
+	case n.Text == t.Name && n.of.spaces && !n.isKey && !(beside && n.key == "namespace"):
 		return Called
 	}
 	return Text
