@@ -70,13 +70,13 @@ var markings = []marking{
 	}},
 }
 
-// others are annotations by which further tools know what they have deployed: kapp (pkg/kapp/resources/identity_annotation.go) and those of
+// Others are annotations by which further tools know what they have deployed: kapp (pkg/kapp/resources/identity_annotation.go) and those of
 // Rancher (github.com/rancher/wrangler/pkg/apply/desiredset_apply.go).
-var others = []string{"kapp.k14s.io/identity", "objectset.rio.cattle.io/id"}
+var Others = []string{"kapp.k14s.io/identity", "objectset.rio.cattle.io/id"}
 
 // Other is the annotation of a tool of which no Mark is known, empty without one.
 func Other(o *unstructured.Unstructured) string {
-	for _, key := range others {
+	for _, key := range Others {
 		if value, has := o.GetAnnotations()[key]; has {
 			return key + ": " + value
 		}

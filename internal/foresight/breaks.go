@@ -22,8 +22,10 @@ import (
 
 // Break is something outside a plan that stops working with it.
 type Break struct {
-	// Object is what breaks: it stays.
+	// Object is what breaks.
 	Object graph.Identity
+	// Users are what stays and names Object, which goes; none where that stays and breaks itself.
+	Users []graph.Identity
 	// Why is what happens then.
 	Why     say.Text
 	strands *Stranded
@@ -312,7 +314,7 @@ func (l *forecaster) unserved() []Break {
 			id := n.Identity()
 			strands.Names = append(strands.Names, strings.TrimPrefix(id.String(), id.Resource.Kind+"/"))
 		}
-		all = append(all, Break{k.by, strands.says(k.certain, lost[k]), strands, k.certain})
+		all = append(all, Break{Object: k.by, Why: strands.says(k.certain, lost[k]), strands: strands, Certain: k.certain})
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,6 +27,15 @@ type Return struct {
 	Certain bool
 	// Told: the outcome of the object says so, too.
 	Told bool
+	// upgraded: a HelmRelease recreates it only when it upgrades its release, or installs that.
+	upgraded bool
+}
+
+// Reinstalled says that the release is uninstalled by which the object was delivered: a HelmRelease that stays installs it again.
+func (r *Return) Reinstalled() {
+	if r.upgraded {
+		r.Why, r.Certain = say.Of(byToolsObject, evidence.Named(r.kind, r.namespace, r.name)), true
+	}
 }
 
 // Deliverer returns what delivered it from Git or as a release, and will again, as far as that is known. It is zero when something else
@@ -158,8 +168,24 @@ func (l *returning) byArgo(r Return, app string) (Return, bool) {
 
 func (l *returning) byObject(r Return, m delivery.Mark) (Return, bool) {
 	r.kind, r.namespace, r.name = m.Kind, m.Namespace, m.Name
-	r.Why, r.Certain = say.Of(byToolsObject, m.Kind, m.Namespace, m.Name), true
-	if !l.exists(m.Resource, m.Namespace, m.Name) {
+	by := evidence.Named(m.Kind, m.Namespace, m.Name)
+	r.Why, r.Certain = say.Of(byToolsObject, by), true
+	if n, there := l.object(m.Resource, m.Namespace, m.Name); there {
+		o, err := l.now.evidence.Whole(n)
+		if err != nil {
+			r.Certain = false // it is noted as unread
+			return r, true
+		}
+		suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
+		// github.com/fluxcd/helm-controller/api/v2/helmrelease_types.go, DriftDetection
+		r.upgraded = !suspended && m.Resource == delivery.HelmReleases && evidence.Nested(o, "spec", "driftDetection", "mode") != "enabled"
+		switch {
+		case suspended:
+			r.Why, r.Certain = r.Why.And(onceResumed), false
+		case r.upgraded:
+			r.Why, r.Certain = say.Of(byItsUpgrade, by), false
+		}
+	} else {
 		if l.graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name) {
 			return r, false // a label that was left
 		}
@@ -168,13 +194,17 @@ func (l *returning) byObject(r Return, m delivery.Mark) (Return, bool) {
 	return r, true
 }
 
-// exists reports whether there is an object of that name that stays. An empty namespace
-// stands for any.
-func (l *returning) exists(resource schema.GroupResource, namespace, name string) bool {
+// object is an object of that name that stays. An empty namespace stands for any.
+func (l *returning) object(resource schema.GroupResource, namespace, name string) (graph.Node, bool) {
 	for n := range l.then.evidence.Instances(resource) {
 		if n.Name() == name && (namespace == "" || n.Namespace() == namespace) {
-			return true
+			return n, true
 		}
 	}
-	return false
+	return graph.Node{}, false
+}
+
+func (l *returning) exists(resource schema.GroupResource, namespace, name string) bool {
+	_, there := l.object(resource, namespace, name)
+	return there
 }

@@ -99,7 +99,7 @@ func (l *forecaster) users() []Break {
 		for _, user := range d.users {
 			if left := d.left[user]; len(left) > 0 {
 				slices.SortFunc(left, graph.Identity.Compare)
-				breaks = append(breaks, Break{Object: d.Identity(), Why: stillNamed(left, d.without), Certain: true})
+				breaks = append(breaks, Break{Object: d.Identity(), Users: left, Why: stillNamed(left, d.without), Certain: true})
 			}
 		}
 	}

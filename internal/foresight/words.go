@@ -254,7 +254,9 @@ const (
 	byController    say.Word = "recreated by its controller %s"
 	claimAgain      say.Word = "recreated empty by %s, with its pod"
 	byRelease       say.Word = "recreated by the next helm upgrade of release %s/%s"
-	byToolsObject   say.Word = "recreated by %s/%s/%s, at its next reconciliation"
+	byToolsObject   say.Word = "recreated by %s, at its next reconciliation"
+	byItsUpgrade    say.Word = "recreated by %s, with the next upgrade of its release: spec.driftDetection.mode is not enabled"
+	onceResumed     say.Word = ", once that is not suspended any more"
 	ifItExists      say.Word = ", if that still exists"
 )
 

@@ -81,7 +81,7 @@ var keptAnnotation = pattern.New(`(?i)(^meta\.helm\.sh/release-name(space)?$|(^|
 	`|^(downscaler/original|kubecost\.kubernetes\.io/turn-down|autoscaling\.keda\.sh/paused|loft\.sh/paused)-replicas$|^idling\.alpha\.openshift\.io/previous-scale$` +
 	`|^kubernetes\.io/(config\.(mirror|source|hash)|service-account\.uid)$|^karpenter\.sh/do-not-disrupt$|^storageclass\.kubernetes\.io/is-default-class$` +
 	`|^applyset\.kubernetes\.io/(tooling|contains-group-(kinds|resources)|additional-namespaces)$|^kustomize\.toolkit\.fluxcd\.io/(prune|reconcile|ssa)$` +
-	`|^argocd\.argoproj\.io/(tracking-id|sync-options|sync-wave)$|^helm\.sh/(resource-policy|hook-weight)$)`)
+	`|^(kapp\.k14s\.io/identity|objectset\.rio\.cattle\.io/id)$|^argocd\.argoproj\.io/(tracking-id|sync-options|sync-wave)$|^helm\.sh/(resource-policy|hook-weight)$)`)
 
 // KeepsAnnotation reports whether an annotation is held.
 func KeepsAnnotation(name string) bool { return keptAnnotation().MatchString(name) }

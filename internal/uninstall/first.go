@@ -58,7 +58,11 @@ func (p *Plan) WhyNotFirst(s *foresight.Forecast) say.Text {
 		return say.Of(convertedFirst, someOf(p.early))
 	}
 	if taken := p.first(TakenOver); taken != nil {
-		return say.Of(isTakenOver, taken.Item.Identity())
+		why := say.Of(isTakenOver, taken.Item.Identity())
+		if len(p.Of.releases()) > 0 {
+			why = why.And(helm4Skips)
+		}
+		return why
 	}
 	if spoilt := p.Spoils(); spoilt != nil {
 		return say.Of(isToStay, spoilt.Item.Identity())

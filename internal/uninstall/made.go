@@ -97,13 +97,20 @@ func (l *leftovers) ruledGroups() sets.Set[string] {
 // that stays.
 type programs map[[2]string]string
 
+// running are the types of what runs programs, whoever made it, with the template of its pods.
+var running = map[schema.GroupResource][]string{
+	workloads[0]: {"spec", "template", "spec"}, workloads[1]: {"spec", "template", "spec"}, workloads[2]: {"spec", "template", "spec"},
+	{Group: "batch", Resource: "jobs"}: {"spec", "template", "spec"}, {Group: "batch", Resource: "cronjobs"}: {"spec", "jobTemplate", "spec", "template", "spec"},
+	evidence.Pods.GroupResource(): {"spec"},
+}
+
 // programs are those of the workloads in the namespaces: the names of the workloads, of the images of their containers and of their
 // commands.
 func (l *leftovers) programs() programs {
 	var nodes []graph.Node
-	for _, resource := range workloads {
+	for resource := range running {
 		for n := range l.Evidence.Instances(resource) {
-			if l.namespaces.Has(n.Namespace()) {
+			if _, made := makerOf(n); l.namespaces.Has(n.Namespace()) && !made {
 				nodes = append(nodes, n)
 			}
 		}
@@ -111,6 +118,7 @@ func (l *leftovers) programs() programs {
 	if !slices.ContainsFunc(nodes, func(n graph.Node) bool { return l.going[n.UID()] }) {
 		return nil
 	}
+	slices.SortFunc(nodes, graph.Node.Compare)
 	l.Evidence.Together(nodes)
 	all := programs{}
 	for _, n := range nodes {
@@ -134,8 +142,9 @@ func (l *leftovers) programsOf(n graph.Node) []string {
 	if err != nil {
 		return names
 	}
-	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
-	initial, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "initContainers")
+	spec := running[n.Resource().GroupResource()]
+	containers, _, _ := unstructured.NestedSlice(o.Object, append(slices.Clone(spec), "containers")...)
+	initial, _, _ := unstructured.NestedSlice(o.Object, append(slices.Clone(spec), "initContainers")...)
 	for _, each := range slices.Concat(containers, initial) {
 		container, _ := each.(map[string]any)
 		names = append(names, controllers.ProgramOf(evidence.Text(container["image"])))

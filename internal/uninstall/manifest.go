@@ -5,6 +5,7 @@ package uninstall
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -43,6 +44,8 @@ type Item struct {
 	Scopes    map[string]string
 	// Finalizers are those with which it is created.
 	Finalizers []string
+	// content is a checksum of all of it, in whatever form it is written.
+	content [sha256.Size]byte
 }
 
 // Identity names the object, which need not exist.
@@ -63,8 +66,10 @@ type document struct {
 		Annotations  map[string]string `json:"annotations"`
 		Finalizers   []string          `json:"finalizers"`
 	} `json:"metadata"`
-	Spec  json.RawMessage `json:"spec"`
-	Items []document      `json:"items"`
+	Spec json.RawMessage `json:"spec"`
+	// Items makes a list of it, whatever its kind and its name are (apimachinery's unstructuredJSONScheme, decode).
+	Items   json.RawMessage `json:"items"`
+	content [sha256.Size]byte
 }
 
 // needed are the types of what a pod needs, by the kinds that its fields say.
@@ -121,7 +126,7 @@ func ReadManifest(text []byte) ([]Item, error) {
 			return items, nil
 		}
 		var d document
-		if err != nil || len(part) > 0 && json.Unmarshal(part, &d) != nil {
+		if err != nil || len(part) > 0 && d.read(part) != nil {
 			return nil, errNoObject(number)
 		}
 		switch {
@@ -130,26 +135,55 @@ func ReadManifest(text []byte) ([]Item, error) {
 		case d.APIVersion == "" || d.Kind == "":
 			return nil, errNoKind(number)
 		}
-		items = append(items, d.items(&d)...)
+		found, err := d.items(&d)
+		if err != nil {
+			return nil, errNoObject(number)
+		}
+		items = append(items, found...)
 	}
 }
 
-func (d *document) items(of *document) []Item {
-	if strings.HasSuffix(d.Kind, "List") && d.Metadata.Name == "" {
-		var items []Item
-		for i := range d.Items {
+// read reads a document in JSON.
+func (d *document) read(text []byte) error {
+	var all any
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	sorted, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	d.content = sha256.Sum256(sorted)
+	return json.Unmarshal(text, d)
+}
+
+func (d *document) items(of *document) (items []Item, err error) {
+	if d.Items != nil {
+		var all []json.RawMessage
+		if err := json.Unmarshal(d.Items, &all); err != nil {
+			return nil, err
+		}
+		for _, text := range all {
+			var inner document
+			if err := inner.read(text); err != nil {
+				return nil, err
+			}
 			// The items of a ConfigMapList need not say what they are (apimachinery's unstructuredJSONScheme, decodeToList).
-			if is := &d.Items[i].TypeMeta; is.Kind == "" || is.APIVersion == "" {
+			if is := &inner.TypeMeta; is.Kind == "" || is.APIVersion == "" {
 				is.Kind, is.APIVersion = strings.TrimSuffix(d.Kind, "List"), d.APIVersion
 			}
-			items = append(items, d.Items[i].items(of)...)
+			found, err := inner.items(of)
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, found...)
 		}
-		return items
+		return items, nil
 	}
 	item := Item{
 		GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind), Document: of.Kind, Annotations: of.Metadata.Annotations,
 		Namespace: d.Metadata.Namespace, Name: cmp.Or(d.Metadata.Name, d.Metadata.GenerateName+anyName), Labels: d.Metadata.Labels,
-		Finalizers: d.Metadata.Finalizers,
+		Finalizers: d.Metadata.Finalizers, content: d.content,
 	}
 	var spec map[string]any
 	if runs := d.Kind == "Job" || d.Kind == "Pod"; runs && json.Unmarshal(d.Spec, &spec) == nil {
@@ -160,5 +194,5 @@ func (d *document) items(of *document) []Item {
 		}
 		item.Needs, item.Scopes = podNeeds(spec), podScopes(spec)
 	}
-	return []Item{item}
+	return []Item{item}, nil
 }

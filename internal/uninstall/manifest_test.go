@@ -22,6 +22,11 @@ func TestReadManifest(t *testing.T) {
 		{"a byte-order mark", "\ufeff" + `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}` + "\n" + `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"}}`, "a b"},
 		{"UTF-16", utf16("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n"), "a b"},
 		{"no text", "", ""},
+		{"a list with a name, and one of another kind", `{"apiVersion":"v1","kind":"List","metadata":{"name":"l"},"items":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}]}` +
+			`{"apiVersion":"v1","kind":"Things","items":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"}}]}`, "a b"},
+		{"a list in a list", `{"apiVersion":"v1","kind":"List","items":[{"kind":"SecretList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}]}`, "a"},
+		{"an object whose kind ends as that of a list", `{"apiVersion":"example.com/v1","kind":"AllowList","metadata":{"name":"a"}}`, "a"},
+		{"a list of what is no object", `{"apiVersion":"v1","kind":"List","items":["a"]}`, "error"},
 		{"what is no document", "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\nplain", "error"},
 		{"what is no JSON after some", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}} {"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"}} x`, "error"},
 	} {

@@ -3,10 +3,15 @@
 package uninstall
 
 import (
+	"crypto/sha256"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // Prune is what a prune does with the objects of one set of manifests that another does not have any more: it deletes them in the
@@ -19,13 +24,22 @@ func Prune(w *World, before, after []Item) *Plan {
 		namespace, name string
 	}
 	known := map[key]bool{}
-	for _, f := range w.find(after) {
+	all, removed := w.find(before), []found(nil)
+	wants, contents := w.find(after), map[types.UID][sha256.Size]byte{}
+	for i := range all {
+		if all[i].state == present {
+			contents[all[i].node.UID()] = all[i].content
+		}
+	}
+	for _, f := range wants {
 		known[key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}] = f.state != unnamed
 		if f.state == present {
 			p.wanted = append(p.wanted, wanted{object: f.id(), why: say.Of(inNewManifests)})
 		}
+		if f.state != present || contents[f.node.UID()] != f.content {
+			p.changes = append(p.changes, f)
+		}
 	}
-	all, removed := w.find(before), []found(nil)
 	for i := range all {
 		f := &all[i]
 		if k := (key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}); !known[k] {
@@ -34,7 +48,19 @@ func Prune(w *World, before, after []Item) *Plan {
 		}
 	}
 	p.atOnce(removed)
+	for i := range wants {
+		if p.takes(&wants[i]) {
+			p.Open = append(p.Open, Open{Cause: Wanted, Item: wants[i].Item, Detail: say.Of(inNewManifests)})
+		}
+	}
 	return p
+}
+
+// takes reports whether an object that does not exist yet would go with its namespace or its definition as soon as it does.
+func (p *Plan) takes(f *found) bool {
+	return f.state == absent && slices.ContainsFunc(p.Targets(), func(id graph.Identity) bool {
+		return id.Resource.IsNamespace() && id.Name == f.Namespace || id.Resource.IsCRD() && id.Name == f.resource.GroupResource().String()
+	})
 }
 
 // atOnce deletes the objects in no order that one could rely on.

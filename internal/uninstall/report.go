@@ -66,6 +66,23 @@ func (w *World) Foretell(p *Plan, play Player) (*Report, error) {
 	return r, nil
 }
 
+// later has what breaks not be certain where new manifests change it, which tools apply before they prune: an object is judged by what it is
+// now, and who is new among them may take over for a controller that goes.
+func (r *Report) later() {
+	comes := slices.ContainsFunc(r.changes, func(f found) bool { return f.state != present })
+	for i := range r.Forecast.Breaks {
+		b := &r.Forecast.Breaks[i]
+		stays := func(id graph.Identity) bool {
+			return !slices.ContainsFunc(r.changes, func(f found) bool { return f.state == present && f.node.UID() == id.UID })
+		}
+		users := b.Users
+		if users == nil {
+			users = []graph.Identity{b.Object}
+		}
+		b.Certain = b.Certain && slices.ContainsFunc(users, stays) && !(comes && b.Strands() != nil)
+	}
+}
+
 // unlisted adds to what could not be read the types that were not listed: what has become of their objects, and who needs them, is not
 // known.
 func (r *Report) unlisted(all []graph.Unlisted) {
@@ -108,6 +125,12 @@ func (r *Report) foreseen(w *World) {
 	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })           // with its namespace, or its owner
 	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
 	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.Of.have(r.Deliverer()) })
+	for i := range s.Returns {
+		if p.Tool == "helm" {
+			s.Returns[i].Reinstalled()
+		}
+	}
+	r.later()
 	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
 	r.Fails = p.Spoils() != nil || s.Sticks(false) || s.CertainlyBreaks()
 }

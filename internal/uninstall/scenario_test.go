@@ -111,7 +111,7 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 			if b.Strands() != nil {
 				word = "hangs later"
 			}
-			lines = append(lines, fmt.Sprintf("%s: %s: %s", word, b.Object, b.Why))
+			lines = append(lines, fmt.Sprintf("%s: %s: %s", word, b.Object, b.Why)+unsure(b.Certain))
 		}
 		for _, uid := range slices.Sorted(slices.Values(forecast.Refused())) {
 			lines = append(lines, "refused: "+string(uid))
@@ -165,7 +165,7 @@ func contradictions(r *uninstall.Report) (two []string) {
 	}
 	if r.Forecast != nil {
 		for _, b := range r.Forecast.Breaks {
-			if b.Strands() == nil {
+			if b.Strands() == nil && len(b.Users) == 0 {
 				say(b.Object, "breaks")
 			}
 		}
@@ -284,4 +284,11 @@ func foreseen(t *testing.T, cluster *explaintest.World, source evidence.Source, 
 	}
 	forecast.Annotate(made)
 	return made, forecast, nil
+}
+
+func unsure(certain bool) string {
+	if certain {
+		return ""
+	}
+	return " (not certain)"
 }

@@ -36,8 +36,10 @@ func (f *following) spared() {
 	for _, id := range f.plan.Targets() {
 		uids = append(uids, id.UID)
 	}
+	concerned := gc.Concerned(f.Graph, uids)
+	f.recorded(concerned)
 	nodes, places := map[types.UID]graph.Node{}, map[schema.GroupVersionResource]sets.Set[string]{}
-	for n := range gc.Concerned(f.Graph, uids).All() {
+	for n := range concerned.All() {
 		r := n.Resource()
 		_, made := makerOf(n)
 		if target := len(f.plan.in(n.UID())) > 0; n.Virtual() || target && !byHelm(n.Object().Labels) || !target && (made || derived.Has(r.GroupResource())) {
@@ -64,8 +66,8 @@ func (f *following) spared() {
 		if target {
 			why, cause = say.Text{}, TakenOver
 		}
-		if m := f.another(o, target); m != nil {
-			why = say.Of(belongsTo, evidence.Named(m.Kind, m.Namespace, m.Name))
+		if by := f.another(o, target); !by.IsZero() {
+			why = say.Of(belongsTo, by)
 		}
 		n, goes := nodes[o.GetUID()]
 		if goes && !why.IsZero() && !slices.ContainsFunc(f.plan.wanted[:known], func(stays wanted) bool { return stays.object.UID == n.UID() }) {
@@ -75,8 +77,38 @@ func (f *following) spared() {
 	graph.SortByIdentity(f.plan.wanted[known:], func(stays *wanted) graph.Identity { return stays.object })
 }
 
+// recorded finds the records of other releases that are installed, and the parents of other apply sets that have members: without these,
+// nobody knows any more what was deployed.
+func (f *following) recorded(concerned graph.Set) {
+	for n := range concerned.All() {
+		id, by := n.Identity(), graph.Identity{}
+		for _, release := range Releases([]string{id.Name}) {
+			latest := f.latest(id.Namespace, release)
+			mine := slices.ContainsFunc(f.plan.Of, func(d Deliverer) bool { return d.Records == id.Namespace && d.Name == release })
+			if !mine && n.Object().Labels["status"] != "uninstalled" && slices.ContainsFunc(latest, func(m graph.Node) bool { return m.UID() == n.UID() }) {
+				by = evidence.Named("Release", id.Namespace, release)
+			}
+		}
+		if set := n.Object().Labels["applyset.kubernetes.io/id"]; set != "" && f.hasMembers(set) {
+			by = evidence.Named("ApplySet", "", set)
+		}
+		if by.Name != "" && !n.Virtual() && len(f.plan.in(n.UID())) == 0 {
+			f.plan.wanted = append(f.plan.wanted, wanted{object: id, why: say.Of(belongsTo, by)})
+		}
+	}
+}
+
+func (f *following) hasMembers(set string) bool {
+	for n := range f.Graph.Nodes() {
+		if !n.Virtual() && n.Object().Labels["applyset.kubernetes.io/part-of"] == set && !f.plan.Of.have(delivery.Mark{Kind: "ApplySet", Name: set}) {
+			return true
+		}
+	}
+	return false
+}
+
 // marks are in the keys of all labels and annotations that say who has deployed an object, or that it is to be kept.
-var marks = append(delivery.Keys(), policyAnnotation)
+var marks = slices.Concat(delivery.Keys(), delivery.Others, []string{policyAnnotation})
 
 // managedBy is the usual label of the tool that has made an object.
 const managedBy = "app.kubernetes.io/managed-by"
@@ -84,28 +116,44 @@ const managedBy = "app.kubernetes.io/managed-by"
 // byHelm reports whether labels say that an object is of a release.
 func byHelm(labels map[string]string) bool { return labels[managedBy] == "Helm" }
 
-// another is who has deployed an object, nil when that is what is removed or goes, when it does not exist any more, or when nobody is known
+// another is who has deployed an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is known
 // to have. For a target that is a release alone: only by its marks Helm takes something over.
-func (f *following) another(o *unstructured.Unstructured, target bool) *delivery.Mark {
+func (f *following) another(o *unstructured.Unstructured, target bool) say.Text {
 	marks := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool {
-		return m.Usual || m.Kind == "ApplySet" || m.Kind == "Release" && !byHelm(o.GetLabels())
+		return m.Usual || m.Kind == "Release" && !byHelm(o.GetLabels())
 	})
 	if slices.ContainsFunc(marks, f.plan.Of.have) {
-		return nil
+		return say.Text{}
 	}
 	marks = slices.DeleteFunc(marks, func(m delivery.Mark) bool { return target && m.Kind != "Release" })
-	if len(marks) == 0 || !f.exists(&marks[0]) {
-		return nil
+	switch {
+	case len(marks) > 0 && f.exists(&marks[0]):
+		return say.Plain(evidence.Named(marks[0].Kind, marks[0].Namespace, marks[0].Name))
+	case len(marks) == 0 && !target:
+		return say.Plain(delivery.Other(o))
 	}
-	return &marks[0]
+	return say.Text{}
 }
 
 // exists reports whether who has deployed an object is there, or may be.
 func (f *following) exists(m *delivery.Mark) bool {
+	if m.Kind == "ApplySet" {
+		return f.hasSet(m.Name)
+	}
 	if m.Kind != "Release" {
 		return m.Namespace == "" || len(f.Evidence.Named(m.Resource, m.Namespace, m.Name)) > 0 || !f.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
 	}
 	return !f.recordsListed(m.Namespace) || len(f.latest(m.Namespace, m.Name)) > 0
+}
+
+// hasSet reports whether the parent of an apply set is there, or may be: it may be of any type.
+func (f *following) hasSet(id string) bool {
+	for n := range f.Graph.Nodes() {
+		if !n.Virtual() && n.Object().Labels["applyset.kubernetes.io/id"] == id {
+			return true
+		}
+	}
+	return !f.Graph.Snapshot().Complete()
 }
 
 // keepMark is a mark by which tools are told to keep an object, empty without one. One that the latest manifests do not have any more is
