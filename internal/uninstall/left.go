@@ -112,6 +112,10 @@ func (w *World) Left(p *Plan, made *preview.Plan, claims map[string][]graph.Iden
 	l.leases()
 	l.labelled()
 	l.made()
+	maps.DeleteFunc(l.found, func(uid types.UID, _ *Left) bool {
+		n, known := w.Graph.Node(uid)
+		return known && l.ofAnother(n)
+	})
 	l.emptied()
 	left := make([]Left, 0, len(l.found))
 	for _, each := range l.found {
@@ -320,7 +324,7 @@ func (l *leftovers) labelled() {
 		}
 		labels := n.Object().Labels
 		for _, key := range slices.Sorted(maps.Keys(l.plan.Marks)) {
-			if value, has := labels[key]; !has || value != l.plan.Marks[key] || l.going[n.UID()] || l.ofAnother(n) {
+			if value, has := labels[key]; !has || value != l.plan.Marks[key] || l.going[n.UID()] {
 				continue
 			}
 			l.add(n.Identity(), ByLabel, key+"="+labels[key])
