@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
 	"github.com/kubectl-gc/kubectl-gc/internal/preview"
@@ -36,6 +37,8 @@ type delegate struct {
 type following struct {
 	*World
 	plan *Plan
+	// parents are the apply sets that have one, which are looked for once.
+	parents func() sets.Set[string]
 	// seen are the objects of tools that were looked at: one may contain itself.
 	seen map[types.UID]bool
 }
@@ -46,7 +49,7 @@ type following struct {
 func (w *World) Follow(p *Plan) {
 	p.inTurn()
 	p.graph = w.Graph
-	f := &following{w, p, map[types.UID]bool{p.Own.UID: true}}
+	f := &following{w, p, w.idsIn("id"), map[types.UID]bool{p.Own.UID: true}}
 	f.ownWithoutAccount()
 	for at := 0; at < len(p.Barriers); at++ {
 		next := at + 1

@@ -4,6 +4,7 @@ package uninstall
 
 import (
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -80,6 +81,7 @@ func (f *following) spared() {
 // recorded finds the records of other releases that are installed, and the parents of other apply sets that have members: without these,
 // nobody knows any more what was deployed.
 func (f *following) recorded(concerned graph.Set) {
+	members := f.idsIn("part-of")
 	for n := range concerned.All() {
 		id, by := n.Identity(), graph.Identity{}
 		for _, release := range Releases([]string{id.Name}) {
@@ -89,22 +91,14 @@ func (f *following) recorded(concerned graph.Set) {
 				by = evidence.Named("Release", id.Namespace, release)
 			}
 		}
-		if set := n.Object().Labels["applyset.kubernetes.io/id"]; set != "" && f.hasMembers(set) {
+		set := n.Object().Labels["applyset.kubernetes.io/id"]
+		if mine := f.plan.Of.have(delivery.Mark{Kind: "ApplySet", Name: set}); set != "" && !mine && members().Has(set) {
 			by = evidence.Named("ApplySet", "", set)
 		}
 		if by.Name != "" && !n.Virtual() && len(f.plan.in(n.UID())) == 0 {
 			f.plan.wanted = append(f.plan.wanted, wanted{object: id, why: say.Of(belongsTo, by)})
 		}
 	}
-}
-
-func (f *following) hasMembers(set string) bool {
-	for n := range f.Graph.Nodes() {
-		if !n.Virtual() && n.Object().Labels["applyset.kubernetes.io/part-of"] == set && !f.plan.Of.have(delivery.Mark{Kind: "ApplySet", Name: set}) {
-			return true
-		}
-	}
-	return false
 }
 
 // marks are in the keys of all labels and annotations that say who has deployed an object, or that it is to be kept.
@@ -138,7 +132,7 @@ func (f *following) another(o *unstructured.Unstructured, target bool) say.Text 
 // exists reports whether who has deployed an object is there, or may be.
 func (f *following) exists(m *delivery.Mark) bool {
 	if m.Kind == "ApplySet" {
-		return f.hasSet(m.Name)
+		return f.parents().Has(m.Name) || !f.Graph.Snapshot().Complete() // they may be of any type
 	}
 	if m.Kind != "Release" {
 		return m.Namespace == "" || len(f.Evidence.Named(m.Resource, m.Namespace, m.Name)) > 0 || !f.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
@@ -146,14 +140,17 @@ func (f *following) exists(m *delivery.Mark) bool {
 	return !f.recordsListed(m.Namespace) || len(f.latest(m.Namespace, m.Name)) > 0
 }
 
-// hasSet reports whether the parent of an apply set is there, or may be: it may be of any type.
-func (f *following) hasSet(id string) bool {
-	for n := range f.Graph.Nodes() {
-		if !n.Virtual() && n.Object().Labels["applyset.kubernetes.io/id"] == id {
-			return true
+// idsIn are the IDs of apply sets that objects have in a label.
+func (w *World) idsIn(label string) func() sets.Set[string] {
+	return sync.OnceValue(func() sets.Set[string] {
+		ids := sets.New[string]()
+		for n := range w.Graph.Nodes() {
+			if id := n.Object().Labels["applyset.kubernetes.io/"+label]; id != "" && !n.Virtual() {
+				ids.Insert(id)
+			}
 		}
-	}
-	return !f.Graph.Snapshot().Complete()
+		return ids
+	})
 }
 
 // keepMark is a mark by which tools are told to keep an object, empty without one. One that the latest manifests do not have any more is
