@@ -29,11 +29,12 @@ type Return struct {
 	Told bool
 	// upgraded: a HelmRelease recreates it only when it upgrades its release, or installs that.
 	upgraded bool
+	release  delivery.Mark
 }
 
-// Reinstalled says that the release is uninstalled by which the object was delivered: a HelmRelease that stays installs it again.
-func (r *Return) Reinstalled() {
-	if r.upgraded {
+// Reinstalled says that a HelmRelease that stays installs an object again, where the release by which that was delivered is uninstalled.
+func (r *Return) Reinstalled(uninstalled func(release delivery.Mark) bool) {
+	if r.upgraded && uninstalled(r.release) {
 		r.Why, r.Certain = say.Of(byToolsObject, evidence.Named(r.kind, r.namespace, r.name)), true
 	}
 }
@@ -131,7 +132,7 @@ func (l *returning) delivered(n graph.Node) (Return, bool) {
 		case m.Kind == "Release":
 			return l.byHelm(r, m.Namespace, m.Name)
 		default:
-			return l.byObject(r, m)
+			return l.byObject(r, m, o)
 		}
 	}
 	return r, false
@@ -166,7 +167,23 @@ func (l *returning) byArgo(r Return, app string) (Return, bool) {
 	return r, true
 }
 
-func (l *returning) byObject(r Return, m delivery.Mark) (Return, bool) {
+// releaseOf is the release that an object says it is of, zero for none.
+func releaseOf(o *unstructured.Unstructured) delivery.Mark {
+	for _, m := range delivery.Marks(o) {
+		if m.Kind == "Release" {
+			return m
+		}
+	}
+	return delivery.Mark{}
+}
+
+// ignoresDrift reports whether a label or an annotation has helm-controller leave it to upgrades what becomes of an object.
+func ignoresDrift(o *unstructured.Unstructured) bool {
+	const key = "helm.toolkit.fluxcd.io/driftDetection"
+	return strings.EqualFold(o.GetLabels()[key], "disabled") || strings.EqualFold(o.GetAnnotations()[key], "disabled")
+}
+
+func (l *returning) byObject(r Return, m delivery.Mark, delivered *unstructured.Unstructured) (Return, bool) {
 	r.kind, r.namespace, r.name = m.Kind, m.Namespace, m.Name
 	by := evidence.Named(m.Kind, m.Namespace, m.Name)
 	r.Why, r.Certain = say.Of(byToolsObject, by), true
@@ -177,8 +194,10 @@ func (l *returning) byObject(r Return, m delivery.Mark) (Return, bool) {
 			return r, true
 		}
 		suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
-		// github.com/fluxcd/helm-controller/api/v2/helmrelease_types.go, DriftDetection
-		r.upgraded = !suspended && m.Resource == delivery.HelmReleases && evidence.Nested(o, "spec", "driftDetection", "mode") != "enabled"
+		// github.com/fluxcd/helm-controller/api/v2/helmrelease_types.go, DriftDetection, and DriftDetectionMetadataKey
+		drifts := evidence.Nested(o, "spec", "driftDetection", "mode") == "enabled" && !ignoresDrift(delivered)
+		r.upgraded = !suspended && m.Resource == delivery.HelmReleases && !drifts
+		r.release = releaseOf(delivered)
 		switch {
 		case suspended:
 			r.Why, r.Certain = r.Why.And(onceResumed), false

@@ -46,7 +46,7 @@ var namingFields = map[string][]string{
 
 	"stacks.pulumi.com":                           {"destroyOnFinalize"},
 	"kustomizations.kustomize.toolkit.fluxcd.io":  {"kubeConfig", "serviceAccountName", "suspend", "prune", "deletionPolicy"},
-	"helmreleases.helm.toolkit.fluxcd.io":         {"kubeConfig", "serviceAccountName", "suspend", "targetNamespace", "releaseName", "storageNamespace", "uninstall"},
+	"helmreleases.helm.toolkit.fluxcd.io":         {"kubeConfig", "serviceAccountName", "suspend", "targetNamespace", "releaseName", "storageNamespace", "uninstall", "driftDetection"},
 	"applications.argoproj.io":                    {"destination", "project", "syncPolicy"},
 	"applicationsets.argoproj.io":                 {"syncPolicy"},
 	"appprojects.argoproj.io":                     {"destinations", "clusterResourceWhitelist", "clusterResourceBlacklist", "namespaceResourceWhitelist", "namespaceResourceBlacklist"},
@@ -59,7 +59,7 @@ var inventoryFields = map[string][]string{
 	"kustomizations.kustomize.toolkit.fluxcd.io": {"inventory"},
 	"helmreleases.helm.toolkit.fluxcd.io":        {"history", "storageNamespace"},
 	"applications.argoproj.io":                   {"resources", "controllerNamespace"},
-	"subscriptions.operators.coreos.com":         {"installedCSV"},
+	"subscriptions.operators.coreos.com":         {"installedCSV", "currentCSV"},
 }
 
 // HoldsOf returns what a snapshot has of the objects of a type.
@@ -80,7 +80,7 @@ var keptAnnotation = pattern.New(`(?i)(^meta\.helm\.sh/release-name(space)?$|(^|
 	`|^volume\.(beta\.)?kubernetes\.io/(storage-provisioner|provisioner-deletion-secret-name(space)?)$|^pv\.kubernetes\.io/provisioned-by$` +
 	`|^(downscaler/original|kubecost\.kubernetes\.io/turn-down|autoscaling\.keda\.sh/paused|loft\.sh/paused)-replicas$|^idling\.alpha\.openshift\.io/previous-scale$` +
 	`|^kubernetes\.io/(config\.(mirror|source|hash)|service-account\.uid)$|^karpenter\.sh/do-not-disrupt$|^storageclass\.kubernetes\.io/is-default-class$` +
-	`|^applyset\.kubernetes\.io/(tooling|contains-group-(kinds|resources)|additional-namespaces)$|^kustomize\.toolkit\.fluxcd\.io/(prune|reconcile|ssa)$` +
+	`|^applyset\.kubernetes\.io/(tooling|contains-group-(kinds|resources)|additional-namespaces)$|^(kustomize\.toolkit\.fluxcd\.io/(prune|reconcile|ssa)|helm\.toolkit\.fluxcd\.io/driftDetection)$` +
 	`|^(kapp\.k14s\.io/identity|objectset\.rio\.cattle\.io/id)$|^argocd\.argoproj\.io/(tracking-id|sync-options|sync-wave)$|^helm\.sh/(resource-policy|hook-weight)$)`)
 
 // KeepsAnnotation reports whether an annotation is held.

@@ -39,6 +39,7 @@ func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	all := w.find(inventory(delivery.Applications, o))
 	a := &application{p, o, w.whole(all), nil}
 	namespace, certain := w.argoNamespace(n, o)
+	p.Of[0].Qualified = namespace != "" && namespace != n.Namespace() // argo-cd/v3/pkg/apis/application/v1alpha1/types.go, InstanceName
 	projects := w.Evidence.Named(appProjects.GroupResource(), namespace, projectName(o))
 	for _, project := range projects {
 		a.project, _ = w.Evidence.Whole(project)

@@ -198,9 +198,6 @@ func HelmReleaseBy(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan,
 // does, unless it is suspended. release is nil when that is not read.
 func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *Release, version int) *Plan {
 	p := fluxPlan(n, "helmrelease", "HelmRelease")
-	name, namespace, _ := HelmReleaseOf(o)
-	own := p.Of[0]
-	p.Of = append(p.Of, Deliverer{Kind: "Release", Namespace: namespace, Name: name})
 	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
 	switch {
 	case p.elsewhere(o):
@@ -229,7 +226,7 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 	case "orphan":
 		p.Policy = metav1.DeletePropagationOrphan
 	}
-	p.Order, p.Of, p.Marks, p.Items = "Flux with "+helm.Order, append(Deliverers{own}, helm.Of...), helm.Marks, helm.Items
+	p.Order, p.Of, p.Marks, p.Items = "Flux with "+helm.Order, append(p.Of, helm.Of...), helm.Marks, helm.Items
 	p.Kept, p.Absent, p.Open, p.Halt = helm.Kept, helm.Absent, append(p.Open, helm.Open...), helm.Halt
 	p.Barriers = append(p.Barriers, helm.Barriers...)
 	if refused := p.first(Refused); refused != nil { // as below

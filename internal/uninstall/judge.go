@@ -122,18 +122,16 @@ func (j *judging) back(c *candidate) {
 
 // deliveredBy is the release or the tool's object that an object says it is of, zero when that is what was uninstalled, or nothing.
 func (s *Saved) deliveredBy(o *unstructured.Unstructured) say.Text {
-	switch own, other := s.Of.of(o); {
-	case own:
-		return say.Text{}
-	case other != nil:
-		return say.Plain(evidence.Named(other.Kind, other.Namespace, other.Name))
+	own, other := s.Of.of(o)
+	if own || !other.IsZero() {
+		return other
 	}
 	manager := o.GetLabels()[managedBy]
 	gone := slices.ContainsFunc(s.Goes, func(id graph.Identity) bool { return id.Name == manager })
 	if manager != "" && !byHelm(o.GetLabels()) && !gone {
 		return say.Plain(manager + " (" + managedBy + ")")
 	}
-	return say.Plain(delivery.Other(o))
+	return say.Text{}
 }
 
 // leased holds a lease whose holder works, or may: it is none of the pods that are gone.

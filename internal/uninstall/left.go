@@ -56,8 +56,11 @@ type Left struct {
 }
 
 // of is the object that Detail names.
-func (l *Left) of() graph.Identity {
-	kind, at, _ := strings.Cut(l.Detail, "/")
+func (l *Left) of() graph.Identity { return named(l.Detail) }
+
+// named is the object that a text names, which has a namespace.
+func named(text string) graph.Identity {
+	kind, at, _ := strings.Cut(text, "/")
 	namespace, name, _ := strings.Cut(at, "/")
 	return evidence.Named(kind, namespace, name)
 }
@@ -178,7 +181,7 @@ func (l *leftovers) look() {
 // add notes an object, unless it goes, or is kept, or is known already.
 func (l *leftovers) add(id graph.Identity, by Belonging, detail string) {
 	kept := slices.ContainsFunc(l.plan.Kept, func(k Kept) bool { return k.Object.UID == id.UID })
-	if !l.going[id.UID] && !kept && l.found[id.UID] == nil && id.UID != "" {
+	if !l.going[id.UID] && len(l.plan.in(id.UID)) == 0 && !kept && l.found[id.UID] == nil && id.UID != "" {
 		l.found[id.UID] = &Left{Object: id, By: by, Detail: detail}
 	}
 }
@@ -348,7 +351,7 @@ func (l *leftovers) ofAnother(n graph.Node) bool {
 		return false
 	}
 	_, other := l.plan.Of.of(o)
-	return other != nil
+	return !other.IsZero()
 }
 
 // emptied is the namespace of a release, which Helm may have made and never deletes, unless it is one that Kubernetes makes, when nothing
@@ -392,8 +395,7 @@ func (l *leftovers) emptied() {
 
 // everywhere reports whether an object is one that Kubernetes puts into every namespace, or a record of the release itself.
 func (l *leftovers) everywhere(n graph.Node) bool {
-	record := n.Resource().GroupResource() == evidence.Secrets.GroupResource() && Latest(l.plan.Name, []string{n.Name()}) != ""
-	return record || everywhere(n)
+	return Latest(l.plan.Name, []string{n.Name()}) != "" || everywhere(n)
 }
 
 // everywhere reports whether an object is one that Kubernetes puts into every namespace.

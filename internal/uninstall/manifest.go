@@ -5,7 +5,6 @@ package uninstall
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -44,8 +43,8 @@ type Item struct {
 	Scopes    map[string]string
 	// Finalizers are those with which it is created.
 	Finalizers []string
-	// content is a checksum of all of it, in whatever form it is written.
-	content [sha256.Size]byte
+	// content is all of it but its identity; nil for a Secret.
+	content map[string]any
 }
 
 // Identity names the object, which need not exist.
@@ -55,7 +54,7 @@ func (i *Item) Identity() graph.Identity {
 	return graph.Identity{Resource: r, Namespace: i.Namespace, Name: i.Name}
 }
 
-// document is what is needed of a document of a manifest. Nothing else of it is kept: what a manifest has of Secrets is in no Item.
+// document is what is needed of a document of a manifest: what a manifest has of Secrets is in no Item.
 type document struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
@@ -69,7 +68,7 @@ type document struct {
 	Spec json.RawMessage `json:"spec"`
 	// Items makes a list of it, whatever its kind and its name are (apimachinery's unstructuredJSONScheme, decode).
 	Items   json.RawMessage `json:"items"`
-	content [sha256.Size]byte
+	content map[string]any
 }
 
 // needed are the types of what a pod needs, by the kinds that its fields say.
@@ -145,16 +144,18 @@ func ReadManifest(text []byte) ([]Item, error) {
 
 // read reads a document in JSON.
 func (d *document) read(text []byte) error {
-	var all any
-	if err := json.Unmarshal(text, &all); err != nil {
+	if err := json.Unmarshal(text, d); err != nil {
 		return err
 	}
-	sorted, err := json.Marshal(all)
-	if err != nil {
-		return err
+	if d.Kind != "Secret" && d.Items == nil {
+		if err := json.Unmarshal(text, &d.content); err != nil {
+			return err
+		}
+		for _, identity := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
+			unstructured.RemoveNestedField(d.content, identity...)
+		}
 	}
-	d.content = sha256.Sum256(sorted)
-	return json.Unmarshal(text, d)
+	return nil
 }
 
 func (d *document) items(of *document) (items []Item, err error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -28,7 +29,7 @@ var (
 // Subscription is what OLM's documentation has users do: they delete the Subscription, so that the operator is not installed again, and the
 // ClusterServiceVersion that it has installed, which the Subscription does not take along.
 func Subscription(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, error) {
-	name := evidence.Nested(o, "status", "installedCSV")
+	name, next := evidence.Nested(o, "status", "installedCSV"), evidence.Nested(o, "status", "currentCSV")
 	for _, csv := range w.Evidence.Named(delivery.ClusterServiceVersions, n.Namespace(), name) {
 		whole, err := w.Evidence.Whole(csv)
 		if err != nil {
@@ -38,6 +39,9 @@ func Subscription(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, 
 		p.Name, p.Command = n.Name(), slices.Insert(p.Command, 2, delivery.Subscriptions.String()+"/"+n.Name())
 		p.Barriers = slices.Insert(p.Barriers, 0, barrierOf(n.Identity()))
 		p.Open = slices.DeleteFunc(p.Open, func(open Open) bool { return open.Cause == Subscribed && open.Item.Name == n.Name() })
+		if next != "" && next != name {
+			p.Open = append(p.Open, Open{Cause: Upgrading, Item: itemOf(n), Detail: say.Plain(next)})
+		}
 		p.Marks = map[string]string{"operators.coreos.com/" + evidence.Nested(o, "spec", "name") + "." + n.Namespace(): ""}
 		return p, nil
 	}

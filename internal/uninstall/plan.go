@@ -225,6 +225,8 @@ const (
 	// Subscribed: a Subscription stays, and OLM may install the operator again. CleansUp: OLM deletes the operator's custom resources before.
 	Subscribed Cause = "Subscribed"
 	CleansUp   Cause = "CleansUp"
+	// Upgrading: OLM replaces the ClusterServiceVersion by another one, which is Detail, and does not go.
+	Upgrading Cause = "Upgrading"
 	// Uninstalled: it has been done before.
 	Uninstalled Cause = "Uninstalled"
 )

@@ -3,7 +3,8 @@
 package uninstall
 
 import (
-	"crypto/sha256"
+	"fmt"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ func Prune(w *World, before, after []Item) *Plan {
 	}
 	known := map[key]bool{}
 	all, removed := w.find(before), []found(nil)
-	wants, contents := w.find(after), map[types.UID][sha256.Size]byte{}
+	wants, contents := w.find(after), map[types.UID]map[string]any{}
 	for i := range all {
 		if all[i].state == present {
 			contents[all[i].node.UID()] = all[i].content
@@ -36,7 +37,7 @@ func Prune(w *World, before, after []Item) *Plan {
 		if f.state == present {
 			p.wanted = append(p.wanted, wanted{object: f.id(), why: say.Of(inNewManifests)})
 		}
-		if f.state != present || contents[f.node.UID()] != f.content {
+		if f.state == absent || f.state == present && !reflect.DeepEqual(contents[f.node.UID()], f.content) && !w.has(&f) {
 			p.changes = append(p.changes, f)
 		}
 	}
@@ -54,6 +55,32 @@ func Prune(w *World, before, after []Item) *Plan {
 		}
 	}
 	return p
+}
+
+// has reports whether a live object has all that its manifest says: then it was applied. One that could not be read is noted as unread.
+func (w *World) has(f *found) bool {
+	o, err := w.Evidence.Whole(f.node)
+	return err == nil && within(f.content, o.Object)
+}
+
+// within reports whether a value has all that another one says. What the server has added is no matter.
+func within(said, has any) bool {
+	switch said := said.(type) {
+	case map[string]any:
+		all, is := has.(map[string]any)
+		for key, value := range said {
+			is = is && within(value, all[key])
+		}
+		return is
+	case []any:
+		all, is := has.([]any)
+		is = is && len(all) == len(said)
+		for i := range said {
+			is = is && within(said[i], all[i])
+		}
+		return is
+	}
+	return fmt.Sprint(said) == fmt.Sprint(has) // numbers are of different types
 }
 
 // takes reports whether an object that does not exist yet would go with its namespace or its definition as soon as it does.

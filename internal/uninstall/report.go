@@ -69,7 +69,7 @@ func (w *World) Foretell(p *Plan, play Player) (*Report, error) {
 // later has what breaks not be certain where new manifests change it, which tools apply before they prune: an object is judged by what it is
 // now, and who is new among them may take over for a controller that goes.
 func (r *Report) later() {
-	comes := slices.ContainsFunc(r.changes, func(f found) bool { return f.state != present })
+	comes := slices.ContainsFunc(r.changes, func(f found) bool { return f.state == absent && slices.Contains(workloads, f.resource.GroupResource()) })
 	for i := range r.Forecast.Breaks {
 		b := &r.Forecast.Breaks[i]
 		stays := func(id graph.Identity) bool {
@@ -126,13 +126,11 @@ func (r *Report) foreseen(w *World) {
 	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
 	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.Of.have(r.Deliverer()) })
 	for i := range s.Returns {
-		if p.Tool == "helm" {
-			s.Returns[i].Reinstalled()
-		}
+		s.Returns[i].Reinstalled(p.Of.have)
 	}
-	r.later()
 	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
-	r.Fails = p.Spoils() != nil || s.Sticks(false) || s.CertainlyBreaks()
+	r.Fails = p.Spoils() != nil || s.Sticks(false) || s.CertainlyBreaks() // or might, if new manifests change it
+	r.later()
 }
 
 // alike reports whether two identities have one name.
@@ -229,7 +227,7 @@ func (r *Report) Sticks() bool {
 
 // fails reports whether the tool fails for what is open, or whether that is not known because it could not be read.
 func (o *Open) fails() bool {
-	return o.Fails() || slices.Contains([]Cause{Unread, Nested, HookUnsure, HookUnsureAfter, MayRefuse}, o.Cause)
+	return o.Fails() || slices.Contains([]Cause{Unread, Nested, Upgrading, HookUnsure, HookUnsureAfter, MayRefuse}, o.Cause)
 }
 
 // Fails reports whether the tool certainly reports a failure for what is open: for a kind or a name that is missing only if that is a

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -103,8 +105,10 @@ type Deliverer struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Records is the namespace of Helm's records of a release that is uninstalled, empty for all else.
+	// Records is the namespace of Helm's records of a release, empty for all else.
 	Records string `json:"records,omitempty"`
+	// Qualified: its marks always have its namespace, as those of Applications outside of Argo CD's own.
+	Qualified bool `json:"qualified,omitempty"`
 }
 
 // Deliverers say by which marks an object belongs to what is removed.
@@ -113,22 +117,33 @@ type Deliverers []Deliverer
 // have reports whether a mark names one of them.
 func (all Deliverers) have(m delivery.Mark) bool {
 	return slices.ContainsFunc(all, func(d Deliverer) bool {
-		return m.Kind == d.Kind && m.Name == d.Name && (m.Namespace == "" || m.Namespace == d.Namespace)
+		return m.Kind == d.Kind && m.Name == d.Name && (m.Namespace == d.Namespace || m.Namespace == "" && !d.Qualified)
 	})
 }
 
-// of reports whether an object belongs to one of them by its marks, or by which mark to something else. Neither is for one without marks.
-func (all Deliverers) of(o *unstructured.Unstructured) (own bool, other *delivery.Mark) {
-	for _, m := range delivery.Marks(o) {
-		switch {
-		case m.Usual: // which many set
-		case all.have(m):
-			return true, nil
-		default:
-			return false, &m
+// marksOf are the marks of an object that say who has deployed it, the first one first that counts: none that many set, and of a HelmRelease
+// those of its release.
+func marksOf(o *unstructured.Unstructured) []delivery.Mark {
+	all := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool { return m.Usual })
+	if slices.ContainsFunc(all, func(m delivery.Mark) bool { return m.Kind == "Release" }) {
+		all = slices.DeleteFunc(all, func(m delivery.Mark) bool { return m.Resource == delivery.HelmReleases })
+	}
+	return all
+}
+
+// of reports whether an object belongs to one of them by its marks, and to what else it does, zero for nothing.
+func (all Deliverers) of(o *unstructured.Unstructured) (own bool, other say.Text) {
+	other = say.Plain(delivery.Other(o))
+	marks := marksOf(o)
+	slices.Reverse(marks)
+	for _, m := range marks {
+		if all.have(m) {
+			own = true
+		} else {
+			other = say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
 		}
 	}
-	return false, nil
+	return own, other
 }
 
 // releases are those of Helm among them.

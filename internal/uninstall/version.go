@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 )
@@ -58,6 +60,10 @@ func (f *following) convert(definition *unstructured.Unstructured, item *found, 
 		return reviewers[barrier].Serving(namespace, name).Dead
 	}
 	if dead(f.plan.in(item.node.UID())[0]) {
+		in := f.plan.Barriers[f.plan.in(item.node.UID())[0]]
+		if tool := cmp.Or(in.By.UID, f.plan.Own.UID); tool != "" { // whose controller tries for ever
+			f.plan.doubt(tool, say.Of(foresight.MayStick, say.Of(waitsFor, item.id())))
+		}
 		f.plan.doubt(item.node.UID(), say.Of(unconverted, f.plan.Order, item.Version, evidence.Identity(evidence.Services, namespace, name)))
 		if !dead(0) {
 			f.plan.early = append(f.plan.early, item.id())

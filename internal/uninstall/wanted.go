@@ -113,20 +113,19 @@ func byHelm(labels map[string]string) bool { return labels[managedBy] == "Helm" 
 // another is who has deployed an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is known
 // to have. For a target that is a release alone: only by its marks Helm takes something over.
 func (f *following) another(o *unstructured.Unstructured, target bool) say.Text {
-	marks := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool {
-		return m.Usual || m.Kind == "Release" && !byHelm(o.GetLabels())
-	})
-	if slices.ContainsFunc(marks, f.plan.Of.have) {
+	for _, m := range marksOf(o) {
+		switch {
+		case f.plan.Of.have(m) && (m.Kind != "Release" || byHelm(o.GetLabels())):
+			return say.Text{}
+		case target && m.Kind != "Release", m.Kind == "Release" && !byHelm(o.GetLabels()): // of which Helm takes no notice
+		case f.exists(&m):
+			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
+		}
+	}
+	if target {
 		return say.Text{}
 	}
-	marks = slices.DeleteFunc(marks, func(m delivery.Mark) bool { return target && m.Kind != "Release" })
-	switch {
-	case len(marks) > 0 && f.exists(&marks[0]):
-		return say.Plain(evidence.Named(marks[0].Kind, marks[0].Namespace, marks[0].Name))
-	case len(marks) == 0 && !target:
-		return say.Plain(delivery.Other(o))
-	}
-	return say.Text{}
+	return say.Plain(delivery.Other(o))
 }
 
 // exists reports whether who has deployed an object is there, or may be.

@@ -139,6 +139,8 @@ func (k *Kept) says() say.Text {
 	switch k.Reason {
 	case UnknownPolicy:
 		return say.Of(unknownPolicy, k.Detail)
+	case NoAccount:
+		return filled(keptBecause[NoAccount], say.Plain(named(k.Detail)))
 	case NotOwned:
 		if k.Detail == "" {
 			return say.Of(noRelease)
@@ -167,6 +169,7 @@ var openBecause = map[Cause]say.Word{
 	Unconfirmed:     "its deletion must be confirmed: Argo CD deletes nothing of the Application before",
 	ReleaseStays:    "the HelmRelease is suspended, so its release stays installed",
 	Subscribed:      "this Subscription stays, so OLM may install the operator again",
+	Upgrading:       "OLM upgrades the operator to %s, which stays: ask again when that is installed",
 	CleansUp:        "spec.cleanup: OLM deletes the operator's custom resources first, and waits for them",
 	Unfinalized:     "the HelmRelease has no finalizer, so its release stays installed",
 	NotInstalled:    "the HelmRelease has no release by its status, so nothing is uninstalled",

@@ -3,6 +3,7 @@
 package mention
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -14,16 +15,17 @@ import (
 // Target is an object that others may name.
 type Target struct {
 	graph.Identity
-	// full are the ways to write the name with its namespace, and subject is the name as that of a user, or of a group.
-	full    []string
-	subject string
+	// full are the ways to write the name with its namespace, entry is how Flux does in inventories, and subject is the name as that of a user,
+	// or of a group.
+	full           []string
+	entry, subject string
 	// word is in the keys of fields that name objects of the kind.
 	word string
 }
 
 // To makes an object a target.
 func To(id graph.Identity) *Target {
-	t := &Target{Identity: id, word: words[id.Resource.Kind]}
+	t := &Target{Identity: id, word: words[id.Resource.Kind], entry: id.Namespace + "_" + id.Name + "_" + id.Resource.Group + "_" + id.Resource.Kind}
 	if t.word == "" {
 		t.word = strings.ToLower(id.Resource.Kind)
 	}
@@ -64,22 +66,25 @@ func (t *Target) Named(n *Name) Sure {
 		return Stated
 	case t.subject != "" && Has(n.Text, t.subject):
 		return Text
+	case n.Text == t.entry:
+		return Stated
 	case n.Sure < Stated && t.Resource.IsNamespace():
 		return t.space(n)
 	case n.of.spaces && !n.isKey:
 		return No
 	case n.Namespace != "" && n.Namespace != t.Namespace && t.Namespace != "", far && !stands(t.Namespace, n.object):
 		return No
-	case n.Sure == Stated, n.isKey:
+	}
+	whole = whole || slices.Contains(t.full, n.Text)
+	if n.Sure == Stated || n.isKey {
 		switch {
-		case !whole || !t.Means(n):
+		case !whole || !t.Means(n) && isKind(n.Kind):
 			return No
-		case far:
+		case far, !t.Means(n):
 			return Text
 		}
 		return n.Sure
 	}
-	whole = whole || slices.Contains(t.full, n.Text)
 	if !full && !Has(n.Text, t.Name) {
 		return No
 	}
@@ -113,16 +118,19 @@ func (t *Target) space(n *Name) Sure {
 func (t *Target) Means(n *Name) bool {
 	r := &t.Resource
 	switch {
-	case n.Namespace != "" && t.Namespace != "" && n.Namespace != t.Namespace, n.Group != "" && n.Group != r.Group:
+	case n.Namespace != "" && t.Namespace != "" && n.Namespace != t.Namespace, n.Group != "" && n.Group != cmp.Or(r.Group, "core") && n.Group != r.Group:
 		return false
-	case n.Sure < Stated, n.Kind == r.Kind:
+	case n.Sure < Stated, strings.EqualFold(n.Kind, r.Kind):
 		return true
 	}
 	return slices.ContainsFunc(n.resources, func(resource string) bool {
 		resource, _, _ = strings.Cut(resource, "/")
-		return resource == r.Resource || resource == "*"
+		return resource == r.Resource || resource == "*" || strings.EqualFold(resource, r.Kind)
 	})
 }
+
+// isKind reports whether a text may be the kind of a type; none, as where resources are stated, is one.
+func isKind(text string) bool { return text == "" || text != strings.ToLower(text) }
 
 // beside reports whether a map has the namespace, as StorageClasses do that name the Secret of their driver.
 func (t *Target) beside(in map[string]any) bool {
