@@ -125,10 +125,10 @@ func (l *returning) delivered(n graph.Node) (Return, bool) {
 		switch {
 		case m.Kind == "ApplySet", m.Kind == "Release" && o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm":
 		case m.Usual: // that says something only when there is such an Application
-			r.Why, r.kind, r.name = say.Of(argoByLabel, m.Name), "Application", m.Name
-			return r, l.exists(m.Resource, "", m.Name)
+			r.Why, r.kind, r.namespace, r.name = say.Of(argoByLabel, m.Name), "Application", m.Namespace, m.Name
+			return r, l.exists(m.Resource, m.Namespace, m.Name)
 		case m.Resource == delivery.Applications:
-			return l.byArgo(r, m.Name)
+			return l.byArgo(r, m)
 		case m.Kind == "Release":
 			return l.byHelm(r, m.Namespace, m.Name)
 		default:
@@ -159,10 +159,10 @@ func (l *returning) byHelm(r Return, namespace, release string) (Return, bool) {
 	return r, false
 }
 
-func (l *returning) byArgo(r Return, app string) (Return, bool) {
-	r.Why, r.kind, r.name = say.Of(argoTracks, app), "Application", app
-	if !l.exists(delivery.Applications, "", app) {
-		r.Why = say.Of(argoElsewhere, app)
+func (l *returning) byArgo(r Return, m delivery.Mark) (Return, bool) {
+	r.Why, r.kind, r.namespace, r.name = say.Of(argoTracks, m.Name), "Application", m.Namespace, m.Name
+	if !l.exists(delivery.Applications, m.Namespace, m.Name) {
+		r.Why = say.Of(argoElsewhere, m.Name)
 	}
 	return r, true
 }
