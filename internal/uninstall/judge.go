@@ -103,7 +103,7 @@ func (j *judging) releasesNamed() (all []graph.Node) {
 // belonged are the types of what something else belongs to.
 var belonged = map[string]schema.GroupResource{
 	"Service": evidence.Services.GroupResource(), "Pod": evidence.Pods.GroupResource(),
-	"Deployment": workloads[0], "StatefulSet": workloads[1], "DaemonSet": workloads[2],
+	"Deployment": workloads[0], "StatefulSet": workloads[1], "DaemonSet": workloads[2], "Job": jobs, "CronJob": cronJobs,
 }
 
 // back holds what belongs to an object of which the name exists: that which was to be deleted is gone.

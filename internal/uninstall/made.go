@@ -97,10 +97,12 @@ func (l *leftovers) ruledGroups() sets.Set[string] {
 // that stays.
 type programs map[[2]string]string
 
+var jobs, cronJobs = schema.GroupResource{Group: "batch", Resource: "jobs"}, schema.GroupResource{Group: "batch", Resource: "cronjobs"}
+
 // running are the types of what runs programs, whoever made it, with the template of its pods.
 var running = map[schema.GroupResource][]string{
 	workloads[0]: {"spec", "template", "spec"}, workloads[1]: {"spec", "template", "spec"}, workloads[2]: {"spec", "template", "spec"},
-	{Group: "batch", Resource: "jobs"}: {"spec", "template", "spec"}, {Group: "batch", Resource: "cronjobs"}: {"spec", "jobTemplate", "spec", "template", "spec"},
+	jobs: {"spec", "template", "spec"}, cronJobs: {"spec", "jobTemplate", "spec", "template", "spec"},
 	evidence.Pods.GroupResource(): {"spec"},
 }
 
