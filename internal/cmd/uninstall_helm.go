@@ -147,7 +147,7 @@ func (r *releases) recorded(ctx context.Context, s *session, w *uninstall.World,
 	if err != nil {
 		return nil, fmt.Errorf("reading the release %q from Secret %s: %w", name, record, err)
 	}
-	release.Name, release.Namespace = name, namespace
+	release.Name, release.Namespace, release.Storage = name, cmp.Or(release.Namespace, namespace), namespace
 	return release, nil
 }
 

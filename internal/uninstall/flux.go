@@ -212,6 +212,8 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 		p.Open = append(p.Open, Open{Cause: NotInstalled})
 		return p
 	case release == nil:
+		name, namespace, storage := HelmReleaseOf(o)
+		p.Of = append(p.Of, Deliverer{Kind: "Release", Namespace: namespace, Name: name, Records: storage})
 		return p
 	}
 	if off, _, _ := unstructured.NestedBool(o.Object, "spec", "uninstall", "disableHooks"); off {

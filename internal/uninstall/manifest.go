@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
@@ -148,7 +149,7 @@ func (d *document) read(text []byte) error {
 		return err
 	}
 	if d.Kind != "Secret" && d.Items == nil {
-		if err := json.Unmarshal(text, &d.content); err != nil {
+		if err := utiljson.Unmarshal(text, &d.content); err != nil { // with the types of numbers that live objects have
 			return err
 		}
 		for _, identity := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {

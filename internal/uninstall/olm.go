@@ -30,6 +30,11 @@ var (
 // ClusterServiceVersion that it has installed, which the Subscription does not take along.
 func Subscription(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, error) {
 	name, next := evidence.Nested(o, "status", "installedCSV"), evidence.Nested(o, "status", "currentCSV")
+	if name == "" {
+		name = next
+	}
+	manual := evidence.Nested(o, "spec", "installPlanApproval") == "Manual"
+	upgrades := next != "" && next != name && (!manual || len(w.Evidence.Named(delivery.ClusterServiceVersions, n.Namespace(), next)) > 0)
 	for _, csv := range w.Evidence.Named(delivery.ClusterServiceVersions, n.Namespace(), name) {
 		whole, err := w.Evidence.Whole(csv)
 		if err != nil {
@@ -39,7 +44,7 @@ func Subscription(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, 
 		p.Name, p.Command = n.Name(), slices.Insert(p.Command, 2, delivery.Subscriptions.String()+"/"+n.Name())
 		p.Barriers = slices.Insert(p.Barriers, 0, barrierOf(n.Identity()))
 		p.Open = slices.DeleteFunc(p.Open, func(open Open) bool { return open.Cause == Subscribed && open.Item.Name == n.Name() })
-		if next != "" && next != name {
+		if upgrades {
 			p.Open = append(p.Open, Open{Cause: Upgrading, Item: itemOf(n), Detail: say.Plain(next)})
 		}
 		p.Marks = map[string]string{"operators.coreos.com/" + evidence.Nested(o, "spec", "name") + "." + n.Namespace(): ""}
@@ -74,7 +79,9 @@ func ClusterServiceVersion(w *World, n graph.Node, o *unstructured.Unstructured)
 		}
 	}
 	for sub := range w.Evidence.Instances(delivery.Subscriptions) {
-		if whole, err := w.Evidence.Whole(sub); err == nil && sub.Namespace() == n.Namespace() && evidence.Nested(whole, "status", "installedCSV") == n.Name() {
+		whole, err := w.Evidence.Whole(sub)
+		is := func(field string) bool { return evidence.Nested(whole, "status", field) == n.Name() }
+		if err == nil && sub.Namespace() == n.Namespace() && (is("installedCSV") || is("currentCSV")) {
 			p.Open = append(p.Open, Open{Cause: Subscribed, Item: itemOf(sub)})
 		}
 	}

@@ -3,7 +3,6 @@
 package uninstall
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -37,7 +36,7 @@ func Prune(w *World, before, after []Item) *Plan {
 		if f.state == present {
 			p.wanted = append(p.wanted, wanted{object: f.id(), why: say.Of(inNewManifests)})
 		}
-		if f.state == absent || f.state == present && !reflect.DeepEqual(contents[f.node.UID()], f.content) && !w.has(&f) {
+		if f.state == absent || f.state == present && !w.applied(contents[f.node.UID()], &f) {
 			p.changes = append(p.changes, f)
 		}
 	}
@@ -57,10 +56,37 @@ func Prune(w *World, before, after []Item) *Plan {
 	return p
 }
 
-// has reports whether a live object has all that its manifest says: then it was applied. One that could not be read is noted as unread.
-func (w *World) has(f *found) bool {
+// applied reports whether a new manifest is as the old one, or a live object is as it says: that has all of it, and nothing of what it has
+// removed. An object that could not be read is noted as unread.
+func (w *World) applied(old map[string]any, f *found) bool {
+	if reflect.DeepEqual(old, f.content) {
+		return true
+	}
 	o, err := w.Evidence.Whole(f.node)
-	return err == nil && within(f.content, o.Object)
+	return err == nil && within(f.content, o.Object) && !removes(old, f.content, o.Object)
+}
+
+// removes reports whether an old value has something that a new one has not, and a third one still has.
+func removes(old, now, has any) bool {
+	switch old := old.(type) {
+	case map[string]any:
+		now, _ := now.(map[string]any)
+		all, _ := has.(map[string]any)
+		for key, value := range old {
+			if _, stays := now[key]; !stays && all[key] != nil || stays && removes(value, now[key], all[key]) {
+				return true
+			}
+		}
+	case []any:
+		now, _ := now.([]any)
+		all, _ := has.([]any)
+		for i := range old[:min(len(old), len(now), len(all))] {
+			if removes(old[i], now[i], all[i]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // within reports whether a value has all that another one says. What the server has added is no matter.
@@ -80,7 +106,7 @@ func within(said, has any) bool {
 		}
 		return is
 	}
-	return fmt.Sprint(said) == fmt.Sprint(has) // numbers are of different types
+	return said == has
 }
 
 // takes reports whether an object that does not exist yet would go with its namespace or its definition as soon as it does.

@@ -121,20 +121,20 @@ func (all Deliverers) have(m delivery.Mark) bool {
 	})
 }
 
-// marksOf are the marks of an object that say who has deployed it, the first one first that counts: none that many set, and of a HelmRelease
-// those of its release.
-func marksOf(o *unstructured.Unstructured) []delivery.Mark {
-	all := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool { return m.Usual })
-	if slices.ContainsFunc(all, func(m delivery.Mark) bool { return m.Kind == "Release" }) {
-		all = slices.DeleteFunc(all, func(m delivery.Mark) bool { return m.Resource == delivery.HelmReleases })
+// marks are those of an object that say who has deployed it, the first one first that counts: none that many set, nor that of the HelmRelease
+// whose release is one of them.
+func (all Deliverers) marks(o *unstructured.Unstructured) []delivery.Mark {
+	marks := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool { return m.Usual })
+	if slices.ContainsFunc(marks, func(m delivery.Mark) bool { return m.Kind == "Release" && all.have(m) }) {
+		marks = slices.DeleteFunc(marks, func(m delivery.Mark) bool { return m.Resource == delivery.HelmReleases })
 	}
-	return all
+	return marks
 }
 
 // of reports whether an object belongs to one of them by its marks, and to what else it does, zero for nothing.
 func (all Deliverers) of(o *unstructured.Unstructured) (own bool, other say.Text) {
 	other = say.Plain(delivery.Other(o))
-	marks := marksOf(o)
+	marks := all.marks(o)
 	slices.Reverse(marks)
 	for _, m := range marks {
 		if all.have(m) {

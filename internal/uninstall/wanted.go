@@ -25,11 +25,14 @@ type wanted struct {
 	cause  Cause // empty for Wanted
 }
 
+// onPurpose are the reasons for which a tool keeps what might be deleted with something else.
+var onPurpose = []Reason{ResourcePolicy, UnknownPolicy, MarkedOff, NotLabelled, OutOfScope}
+
 // spared finds what is to stay and may go with what the tool deletes: what it keeps on purpose, and what another has deployed; and what it
 // deletes itself although another release has it now, as Helm 3 does (helm.sh/helm/v3/pkg/action/uninstall.go, deleteRelease).
 func (f *following) spared() {
 	for i := range f.plan.Kept {
-		if k := &f.plan.Kept[i]; k.Object.UID != "" && (k.Reason == ResourcePolicy || k.Reason == MarkedOff) {
+		if k := &f.plan.Kept[i]; k.Object.UID != "" && slices.Contains(onPurpose, k.Reason) {
 			f.plan.wanted = append(f.plan.wanted, wanted{object: k.Object, why: say.Of(keptByTool, k.Says())})
 		}
 	}
@@ -113,19 +116,19 @@ func byHelm(labels map[string]string) bool { return labels[managedBy] == "Helm" 
 // another is who has deployed an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is known
 // to have. For a target that is a release alone: only by its marks Helm takes something over.
 func (f *following) another(o *unstructured.Unstructured, target bool) say.Text {
-	for _, m := range marksOf(o) {
+	if other := delivery.Other(o); other != "" && !target {
+		return say.Plain(other)
+	}
+	for _, m := range f.plan.Of.marks(o) {
 		switch {
 		case f.plan.Of.have(m) && (m.Kind != "Release" || byHelm(o.GetLabels())):
 			return say.Text{}
-		case target && m.Kind != "Release", m.Kind == "Release" && !byHelm(o.GetLabels()): // of which Helm takes no notice
+		case target && m.Kind != "Release" && m.Resource != delivery.HelmReleases, m.Kind == "Release" && !byHelm(o.GetLabels()): // of which Helm takes no notice
 		case f.exists(&m):
 			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
 		}
 	}
-	if target {
-		return say.Text{}
-	}
-	return say.Plain(delivery.Other(o))
+	return say.Text{}
 }
 
 // exists reports whether who has deployed an object is there, or may be.

@@ -192,7 +192,7 @@ func (w *walk) fields(all map[string]any, key, before string) bool {
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		goesOn := true
 		switch of := w.of(k); {
-		case of.nameless, of.plain && isText(all[k]), of.labels && isLabels(all[k]), k == "name" && w.of(key).own && (key != "metadata" || before == "metadata."), before+k == "metadata.namespace":
+		case of.nameless, of.plain && isText(all[k]), of.labels && isLabels(all[k]), k == "name" && w.of(key).own && (key != "metadata" || before == "metadata.") && !isText(all["kind"]) && (!isText(all["type"]) || key == "metadata"), before+k == "metadata.namespace":
 		case k == "name":
 			goesOn = w.named(all, key, before+k)
 		case k == "resourceNames":

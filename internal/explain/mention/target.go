@@ -78,7 +78,7 @@ func (t *Target) Named(n *Name) Sure {
 	whole = whole || slices.Contains(t.full, n.Text)
 	if n.Sure == Stated || n.isKey {
 		switch {
-		case !whole || !t.Means(n) && isKind(n.Kind):
+		case !whole || !t.Means(n) && !t.may(n):
 			return No
 		case far, !t.Means(n):
 			return Text
@@ -129,8 +129,19 @@ func (t *Target) Means(n *Name) bool {
 	})
 }
 
-// isKind reports whether a text may be the kind of a type; none, as where resources are stated, is one.
-func isKind(text string) bool { return text == "" || text != strings.ToLower(text) }
+// may reports whether what is stated beside a name may mean the type of the target in a way of its own.
+func (t *Target) may(n *Name) bool {
+	r, like := &t.Resource, func(text string, name string) bool {
+		return strings.Contains(strings.ToLower(text), strings.ToLower(name))
+	}
+	switch {
+	case n.Namespace != "" && t.Namespace != "" && n.Namespace != t.Namespace, strings.Contains(n.Group, ".") && n.Group != r.Group:
+		return false
+	case n.Kind != "":
+		return n.Kind == strings.ToLower(n.Kind) || like(n.Kind, r.Kind)
+	}
+	return slices.ContainsFunc(n.resources, func(text string) bool { return like(text, r.Resource) })
+}
 
 // beside reports whether a map has the namespace, as StorageClasses do that name the Secret of their driver.
 func (t *Target) beside(in map[string]any) bool {
