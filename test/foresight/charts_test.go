@@ -78,7 +78,7 @@ var chartList = []chart{
 	{name: "plain", about: "an application without an operator", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
 		more: "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: $S}}\n---\n" +
 			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: $S}, spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: registry.example.com/web}]}}}}\n"},
-	{name: "types-in-templates", about: "an operator with its definition in templates, and objects", objects: true, want: []string{"toy/one, toy/two -n $A: Deployment"}},
+	{name: "types-in-templates", about: "an operator with its definition in templates, and objects", objects: true, want: []string{"toy/one, toy/two -n $A: deployment/"}},
 	{name: "types-in-templates-user", about: "the same with objects of a user, which go with the definition"},
 	{name: "types-in-crds", about: "the definition is in crds/, and the objects are in the chart", types: "crds", objects: true, want: []string{"in the chart's crds/"}},
 	{name: "user-objects", about: "the definition is in crds/, and a user has made the objects", types: "crds", want: []string{"HANGS LATER"}},
@@ -96,7 +96,7 @@ var chartList = []chart{
 	{name: "stateful", about: "a StatefulSet with claims, which stay", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
 		more: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: $S}, spec: {serviceName: db, selector: {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}, " +
 			"spec: {containers: [{name: db, image: registry.example.com/db, volumeMounts: [{name: data, mountPath: /data}]}]}}, " +
-			"volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}\n", want: []string{"claim of StatefulSet/$S/db"}},
+			"volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}\n", want: []string{"claim of statefulset/db -n $S"}},
 	{name: "namespace", about: "a namespace in the chart, with the objects in it", types: "crds", objects: true, layout: layout{objects: []objects{{in: "$X-more"}}},
 		more: "{apiVersion: v1, kind: Namespace, metadata: {name: $X-more}}\n"},
 	{name: "hook", about: "a hook whose program runs before the deletion, and does nothing", types: "crds", objects: true, guarded: true, more: cleanup("", ""), want: []string{"NOT KNOWN", "pre-delete hook"}},
@@ -111,7 +111,7 @@ var chartList = []chart{
 	{name: "hook-replaced", about: "an object of a hook that exists: it is replaced, and what it owns is deleted", layout: layout{noOperator: true, before: []string{"own configmap/seed secret/seeds"}, objects: []objects{}},
 		before: seeds, more: seed("pre-install, pre-delete", ""), want: []string{"keeps         configmap/seed -n $S: a hook, which the uninstallation creates"}},
 	{name: "hook-kept", about: "an object of a hook that runs at the installation alone, and what it owns", layout: layout{noOperator: true, before: []string{"own configmap/seed secret/seeds"}, objects: []objects{}},
-		before: seeds, more: seed("pre-install", ""), want: []string{"what it owns stays with it: Secret/$S/seeds"}},
+		before: seeds, more: seed("pre-install", ""), want: []string{"what it owns stays with it: secret/seeds -n $S"}},
 	{name: "hook-exists", helm: 3, about: "an object of a hook that exists, and that its policy does not have deleted before: Helm deletes nothing", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
 		before: existing, more: seed("pre-install, pre-delete", "helm.sh/hook-delete-policy: hook-succeeded"), fails: true, nothing: true, want: []string{"NO DELETES", "--no-hooks"}},
 	{name: "hook-exists-4", helm: 4, about: "the same: Helm 4 applies it, and deletes it when the hook has succeeded", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
@@ -125,7 +125,7 @@ var chartList = []chart{
 	{name: "hook-held-4", helm: 4, about: "the same: Helm 4 does not wait for its end", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",
 		before: held, more: seed("pre-install, pre-delete", ""), want: []string{"STUCK"}},
 	{name: "hook-owns-webhook", about: "an object of a hook that is kept owns a webhook that fails closed, which its operator has made", layout: layout{operators: hooking, before: []string{ownsWebhook}},
-		types: "crds", before: madeWebhook, more: keeper("pre-install"), want: []string{"BREAKS        validatingwebhookconfiguration/toy-$X", "what it owns stays with it: ValidatingWebhookConfiguration/toy-$X"}},
+		types: "crds", before: madeWebhook, more: keeper("pre-install"), want: []string{"BREAKS        validatingwebhookconfiguration/toy-$X", "what it owns stays with it: validatingwebhookconfiguration/toy-$X"}},
 	{name: "hook-replaced-owns-webhook", about: "the same with an object that is replaced, so that the webhook is deleted", layout: layout{operators: hooking, before: []string{ownsWebhook}},
 		types: "crds", before: madeWebhook, more: keeper("pre-install, pre-delete"), want: []string{"1 ValidatingWebhookConfiguration"}},
 	{name: "operator-makes", about: "an operator that has made a Secret, a ConfigMap by one of its controllers, and a Deployment", layout: layout{objects: []objects{}, before: []string{
