@@ -55,12 +55,9 @@ type Left struct {
 	Version   Version
 }
 
-// of is the object that Detail names.
-func (l *Left) of() graph.Identity { return named(l.Detail) }
-
-// named is the object that a text names, which has a namespace.
-func named(text string) graph.Identity {
-	kind, at, _ := strings.Cut(text, "/")
+// of is the object that Detail names, which has a namespace.
+func (l *Left) of() graph.Identity {
+	kind, at, _ := strings.Cut(l.Detail, "/")
 	namespace, name, _ := strings.Cut(at, "/")
 	return evidence.Named(kind, namespace, name)
 }
@@ -327,7 +324,7 @@ func (l *leftovers) labelled() {
 		}
 		labels := n.Object().Labels
 		for _, key := range slices.Sorted(maps.Keys(l.plan.Marks)) {
-			if value, has := labels[key]; !has || value != l.plan.Marks[key] || l.going[n.UID()] {
+			if value, has := labels[key]; !has || value != l.plan.Marks[key] {
 				continue
 			}
 			l.add(n.Identity(), ByLabel, key+"="+labels[key])

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
@@ -44,8 +43,8 @@ type Item struct {
 	Scopes    map[string]string
 	// Finalizers are those with which it is created.
 	Finalizers []string
-	// content is all of it but its identity; nil for a Secret.
-	content map[string]any
+	// text is all of it in JSON; nil for a Secret.
+	text json.RawMessage
 }
 
 // Identity names the object, which need not exist.
@@ -68,8 +67,8 @@ type document struct {
 	} `json:"metadata"`
 	Spec json.RawMessage `json:"spec"`
 	// Items makes a list of it, whatever its kind and its name are (apimachinery's unstructuredJSONScheme, decode).
-	Items   json.RawMessage `json:"items"`
-	content map[string]any
+	Items json.RawMessage `json:"items"`
+	text  json.RawMessage
 }
 
 // needed are the types of what a pod needs, by the kinds that its fields say.
@@ -148,13 +147,8 @@ func (d *document) read(text []byte) error {
 	if err := json.Unmarshal(text, d); err != nil {
 		return err
 	}
-	if d.Kind != "Secret" && d.Items == nil {
-		if err := utiljson.Unmarshal(text, &d.content); err != nil { // with the types of numbers that live objects have
-			return err
-		}
-		for _, identity := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
-			unstructured.RemoveNestedField(d.content, identity...)
-		}
+	if d.Kind != "Secret" {
+		d.text = text
 	}
 	return nil
 }
@@ -185,7 +179,7 @@ func (d *document) items(of *document) (items []Item, err error) {
 	item := Item{
 		GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind), Document: of.Kind, Annotations: of.Metadata.Annotations,
 		Namespace: d.Metadata.Namespace, Name: cmp.Or(d.Metadata.Name, d.Metadata.GenerateName+anyName), Labels: d.Metadata.Labels,
-		Finalizers: d.Metadata.Finalizers, content: d.content,
+		Finalizers: d.Metadata.Finalizers, text: d.text,
 	}
 	var spec map[string]any
 	if runs := d.Kind == "Job" || d.Kind == "Pod"; runs && json.Unmarshal(d.Spec, &spec) == nil {

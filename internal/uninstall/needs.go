@@ -32,31 +32,31 @@ func accountOf(n graph.Node, o *unstructured.Unstructured) string {
 
 // noAccount returns the account as which an object's controller would delete, when that has certainly gone by then: both controllers then
 // delete nothing, and remove their finalizer (kustomization_controller.go, finalize; helmrelease_controller.go, reconcileReleaseDeletion).
-func (f *following) noAccount(at int, n graph.Node, o *unstructured.Unstructured) string {
+func (f *following) noAccount(at int, n graph.Node, o *unstructured.Unstructured) graph.Identity {
 	name := accountOf(n, o)
 	if name == "" {
-		return ""
+		return graph.Identity{}
 	}
 	id := evidence.Identity(evidence.ServiceAccounts, n.Namespace(), name)
 	found := f.Evidence.Named(evidence.ServiceAccounts.GroupResource(), n.Namespace(), name)
 	if len(found) == 0 && f.Graph.Snapshot().Covers(evidence.ServiceAccounts.GroupResource(), n.Namespace(), name) {
-		return id.String()
+		return id
 	}
 	for _, account := range found {
 		before := f.plan.before(at)
 		gone := func(barrier int) bool { return before[barrier] }
 		if len(account.Finalizers()) == 0 && slices.ContainsFunc(f.plan.in(account.UID()), gone) {
-			return id.String()
+			return id
 		}
 	}
-	return ""
+	return graph.Identity{}
 }
 
 // keepWithoutAccount keeps what would have been deleted as an account that has gone.
-func (p *Plan) keepWithoutAccount(barriers []Barrier, account string, by graph.Identity) {
+func (p *Plan) keepWithoutAccount(barriers []Barrier, account, by graph.Identity) {
 	for _, b := range barriers {
 		for _, id := range b.Objects {
-			p.Kept = append(p.Kept, Kept{Object: id, Reason: NoAccount, Detail: account, By: by})
+			p.Kept = append(p.Kept, Kept{Object: id, Reason: NoAccount, Detail: say.Plain(account), By: by})
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (f *following) ownWithoutAccount() {
 	if o == nil || len(f.plan.Barriers) == 0 {
 		return
 	}
-	if account := f.noAccount(0, own, o); account != "" {
+	if account := f.noAccount(0, own, o); account.Name != "" {
 		f.plan.keepWithoutAccount(f.plan.Barriers[1:], account, graph.Identity{})
 		f.plan.Barriers = f.plan.Barriers[:1]
 	}
@@ -117,7 +117,7 @@ func (f *following) needs(n graph.Node, o *unstructured.Unstructured, by types.U
 func (f *following) needed(n graph.Node, o *unstructured.Unstructured) []preview.Need {
 	secret, settings := evidence.Nested(o, "spec", "kubeConfig", "secretRef", "name"), evidence.Nested(o, "spec", "kubeConfig", "configMapRef", "name")
 	switch resource := n.Resource().GroupResource(); {
-	case !acts(n, o), f.noAccount(0, n, o) != "": // without its account it does nothing either
+	case !acts(n, o), f.noAccount(0, n, o).Name != "": // without its account it does nothing either
 		return nil
 	case resource == delivery.Applications:
 		return f.project(n, o)

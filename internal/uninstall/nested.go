@@ -166,7 +166,7 @@ func (f *following) follow(at, next int, n graph.Node) int {
 	f.awaitsHook(n, inner)
 	p.delegates = append(p.delegates, &delegate{n, o, p.Barriers[at].By.UID, inner.Targets(), inner.Awaits})
 	chain := f.chain(at, next, n, inner)
-	if account := f.noAccount(at, n, o); account != "" {
+	if account := f.noAccount(at, n, o); account.Name != "" {
 		p.keepWithoutAccount(chain, account, n.Identity())
 		return 0
 	}

@@ -124,7 +124,7 @@ type Kept struct {
 	// Object has no UID when nothing shows that it exists.
 	Object graph.Identity
 	Reason Reason
-	Detail string
+	Detail say.Text
 	// By is the tool's object that has deployed it, when it is another than that of the plan.
 	By graph.Identity
 	// Instances are those of a definition, and Owned what stays with it because it owns that.
@@ -133,7 +133,7 @@ type Kept struct {
 }
 
 func (p *Plan) keep(f *found, why Reason, detail string) {
-	p.Kept = append(p.Kept, Kept{Object: f.id(), Reason: why, Detail: detail})
+	p.Kept = append(p.Kept, Kept{Object: f.id(), Reason: why, Detail: say.Plain(detail)})
 }
 
 // byKind adds the objects that the tool reaches, one barrier for all of a kind that follow each other.

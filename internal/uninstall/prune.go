@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -25,10 +27,10 @@ func Prune(w *World, before, after []Item) *Plan {
 	}
 	known := map[key]bool{}
 	all, removed := w.find(before), []found(nil)
-	wants, contents := w.find(after), map[types.UID]map[string]any{}
+	wants, old := w.find(after), map[types.UID]*Item{}
 	for i := range all {
 		if all[i].state == present {
-			contents[all[i].node.UID()] = all[i].content
+			old[all[i].node.UID()] = &all[i].Item
 		}
 	}
 	for _, f := range wants {
@@ -36,7 +38,7 @@ func Prune(w *World, before, after []Item) *Plan {
 		if f.state == present {
 			p.wanted = append(p.wanted, wanted{object: f.id(), why: say.Of(inNewManifests)})
 		}
-		if f.state == absent || f.state == present && !w.applied(contents[f.node.UID()], &f) {
+		if f.state == absent || f.state == present && !w.applied(old[f.node.UID()], &f) {
 			p.changes = append(p.changes, f)
 		}
 	}
@@ -58,12 +60,24 @@ func Prune(w *World, before, after []Item) *Plan {
 
 // applied reports whether a new manifest is as the old one, or a live object is as it says: that has all of it, and nothing of what it has
 // removed. An object that could not be read is noted as unread.
-func (w *World) applied(old map[string]any, f *found) bool {
-	if reflect.DeepEqual(old, f.content) {
+func (w *World) applied(old *Item, f *found) bool {
+	before, now := old.content(), f.content()
+	if reflect.DeepEqual(before, now) {
 		return true
 	}
 	o, err := w.Evidence.Whole(f.node)
-	return err == nil && within(f.content, o.Object) && !removes(old, f.content, o.Object)
+	return err == nil && within(now, o.Object) && !removes(before, now, o.Object)
+}
+
+// content is what a manifest says of an object, but for its identity, with the types of numbers that live objects have; nil for a Secret.
+func (i *Item) content() (all map[string]any) {
+	if i == nil || i.text == nil || utiljson.Unmarshal(i.text, &all) != nil {
+		return nil
+	}
+	for _, identity := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
+		unstructured.RemoveNestedField(all, identity...)
+	}
+	return all
 }
 
 // removes reports whether an old value has something that a new one has not, and a third one still has.

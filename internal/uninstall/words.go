@@ -139,14 +139,12 @@ func (k *Kept) says() say.Text {
 	switch k.Reason {
 	case UnknownPolicy:
 		return say.Of(unknownPolicy, k.Detail)
-	case NoAccount:
-		return filled(keptBecause[NoAccount], say.Plain(named(k.Detail)))
 	case NotOwned:
-		if k.Detail == "" {
+		if k.Detail.IsZero() {
 			return say.Of(noRelease)
 		}
 	}
-	return filled(keptBecause[k.Reason], say.Plain(k.Detail))
+	return filled(keptBecause[k.Reason], k.Detail)
 }
 
 // openBecause says what cannot be known, or why nothing is deleted.

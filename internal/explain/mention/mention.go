@@ -192,7 +192,7 @@ func (w *walk) fields(all map[string]any, key, before string) bool {
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		goesOn := true
 		switch of := w.of(k); {
-		case of.nameless, of.plain && isText(all[k]), of.labels && isLabels(all[k]), k == "name" && w.of(key).own && (key != "metadata" || before == "metadata.") && !isText(all["kind"]) && (!isText(all["type"]) || key == "metadata"), before+k == "metadata.namespace":
+		case of.nameless, of.plain && isText(all[k]), of.labels && isLabels(all[k]), k == "name" && w.ofItself(all, key, before), before+k == "metadata.namespace":
 		case k == "name":
 			goesOn = w.named(all, key, before+k)
 		case k == "resourceNames":
@@ -205,6 +205,15 @@ func (w *walk) fields(all map[string]any, key, before string) bool {
 		}
 	}
 	return true
+}
+
+// ofItself reports whether the name in a map with a key is one of its own: neither that of an embedded manifest, nor one beside which it is
+// said of what type it is.
+func (w *walk) ofItself(all map[string]any, key, before string) bool {
+	if key == "metadata" {
+		return before == "metadata."
+	}
+	return w.of(key).own && !isText(all["kind"]) && !isText(all["type"])
 }
 
 func isText(v any) bool {
