@@ -21,8 +21,6 @@ type Fact struct {
 }
 
 // At is a fact about a field of what the source is: an object, or words for a place.
-//
-//go:noinline
 func At(source any, path string, value any) Fact {
 	return Fact{say.Plain(source), path, say.Plain(value)}
 }

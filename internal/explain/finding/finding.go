@@ -25,8 +25,6 @@ type Fact = evidence.Fact
 func Field(n graph.Node, path string, value any) Fact { return evidence.At(n.Identity(), path, value) }
 
 // FieldSays is a fact about a field of an object, in words.
-//
-//go:noinline
 func FieldSays(n graph.Node, path, w string, args ...any) Fact {
 	return evidence.At(n.Identity(), path, say.Of(w, args...))
 }
@@ -35,15 +33,11 @@ func FieldSays(n graph.Node, path, w string, args ...any) Fact {
 func At(source any, path string, value any) Fact { return evidence.At(source, path, value) }
 
 // AtSays is a fact about what the source is, in words.
-//
-//go:noinline
 func AtSays(source any, path, w string, args ...any) Fact {
 	return evidence.At(source, path, say.Of(w, args...))
 }
 
 // Facts are facts that were read as they are.
-//
-//go:noinline
 func Facts(read ...Fact) []Fact { return slices.Clone(read) }
 
 // Blocker is one that keeps an object: a cause, another object that must be deleted first, or neither for what acts by itself.
@@ -161,20 +155,14 @@ type Way struct {
 }
 
 // Lost is a loss of an object, or about one.
-//
-//go:noinline
 func Lost(kind remedy.LossKind, at graph.Identity, w string, args ...any) []remedy.Loss {
 	return []remedy.Loss{{Kind: kind, Object: at, What: say.Of(w, args...)}}
 }
 
 // Does is a way out that is a change.
-//
-//go:noinline
 func Does(op remedy.Op, w string, args ...any) Way { return Way{Effect: say.Of(w, args...), Op: &op} }
 
 // See is a way out that begins with a look.
-//
-//go:noinline
 func See(look remedy.Look, w string, args ...any) Way {
 	return Way{Effect: say.Of(w, args...), Look: &look}
 }

@@ -38,8 +38,6 @@ var kinds []Kind
 func Kinds() []Kind { return slices.Clone(kinds) }
 
 // kind declares a Kind.
-//
-//go:noinline
 func kind(id string, class Class, meaning string) Kind {
 	k := Kind{id, class, meaning}
 	kinds = append(kinds, k)
