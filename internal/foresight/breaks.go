@@ -224,14 +224,12 @@ func (l *forecaster) conversions() []Break {
 	}
 	for i := range definitions {
 		d := &definitions[i]
-		at := func(field string) string {
-			return evidence.Nested(d, "spec", "conversion", "webhook", "clientConfig", "service", field)
-		}
-		if at("name") == "" || l.going[d.GetUID()] {
+		namespace, name := evidence.Converter(d)
+		if name == "" || l.going[d.GetUID()] {
 			continue
 		}
-		if silenced, certain := l.silenced(at("namespace"), at("name")); silenced {
-			service := evidence.Identity(evidence.Services, at("namespace"), at("name"))
+		if silenced, certain := l.silenced(namespace, name); silenced {
+			service := evidence.Identity(evidence.Services, namespace, name)
 			all = append(all, Break{Object: evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", d), Why: say.Of(conversionUnserved, service), Certain: certain})
 		}
 	}

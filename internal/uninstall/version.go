@@ -47,8 +47,7 @@ func (f *following) convert(definition *unstructured.Unstructured, item *found, 
 	if stored, _, _ := unstructured.NestedStringSlice(definition.Object, "status", "storedVersions"); len(stored) == 1 && stored[0] == item.Version {
 		return
 	}
-	client, _, _ := unstructured.NestedMap(definition.Object, "spec", "conversion", "webhook", "clientConfig")
-	namespace, name := evidence.ServiceOf(client)
+	namespace, name := evidence.Converter(definition)
 	if name == "" {
 		f.Evidence.NoteUnread(fmt.Sprintf(conversionUnread, "CustomResourceDefinition/"+definition.GetName()))
 		return

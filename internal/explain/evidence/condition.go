@@ -123,3 +123,9 @@ func ServiceOf(config map[string]any) (namespace, name string) {
 	}
 	return "", ""
 }
+
+// Converter returns the service that converts the objects of a definition; nothing for none, or for what is elsewhere.
+func Converter(definition *unstructured.Unstructured) (namespace, name string) {
+	client, _, _ := unstructured.NestedMap(definition.Object, "spec", "conversion", "webhook", "clientConfig")
+	return ServiceOf(client)
+}

@@ -114,11 +114,11 @@ func conversion(f *rules.Facts, resource schema.GroupResource, message string) *
 
 // converter is the service that converts the objects of a definition, nil for none.
 func converter(f *rules.Facts, definition *unstructured.Unstructured) *admission.Serving {
-	service := evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "name")
-	if service == "" {
+	namespace, name := evidence.Converter(definition)
+	if name == "" {
 		return nil
 	}
-	return f.Admission.Serving(evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace"), service)
+	return f.Admission.Serving(namespace, name)
 }
 
 // Served returns the type that a definition defines, in each version that the server serves.
