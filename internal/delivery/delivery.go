@@ -64,11 +64,14 @@ var markings = []marking{
 	}},
 	{kind: "ApplySet", in: "applyset.kubernetes.io/", read: func(labels, _ map[string]string) Mark { return Mark{Name: labels["applyset.kubernetes.io/part-of"]} }},
 	{Applications, "Application", "", func(labels, _ map[string]string) Mark {
-		m := application(labels["app.kubernetes.io/instance"])
+		m := application(labels[Instance])
 		m.Usual = true
 		return m
 	}},
 }
+
+// Instance is the label of the marks that are Usual.
+const Instance = "app.kubernetes.io/instance"
 
 // Others are annotations by which further tools know what they have deployed: kapp (pkg/kapp/resources/identity_annotation.go) and those of
 // Rancher (github.com/rancher/wrangler/pkg/apply/desiredset_apply.go).
@@ -193,6 +196,14 @@ func Spares(resource schema.GroupResource, full *unstructured.Unstructured) bool
 // Inventory returns what a tool's own object says that it has deployed: of a ClusterServiceVersion that are its definitions alone.
 func Inventory(resource schema.GroupResource, o *unstructured.Unstructured) []Entry {
 	return inventory(resource, o, func(map[string]any) bool { return true })
+}
+
+// Lists reports whether a tool's own object says that it has deployed an object, in whatever version.
+func Lists(resource schema.GroupResource, o *unstructured.Unstructured, deployed Entry) bool {
+	return slices.ContainsFunc(Inventory(resource, o), func(e Entry) bool {
+		e.Version = deployed.Version
+		return e == deployed
+	})
 }
 
 // Unwanted returns what of that is not wanted any more, and is deleted as soon as the tool's controller acts: of an Application that syncs

@@ -55,11 +55,18 @@ func (f *following) spared() {
 		places[r.GroupVersionResource].Insert(n.Namespace())
 	}
 	var marked []unstructured.Unstructured
+	keys := marks
+	for range f.Evidence.Instances(delivery.Applications) {
+		keys = slices.Concat(marks, []string{delivery.Instance})
+		break
+	}
 	for resource, namespaces := range places {
 		for _, namespace := range f.Evidence.Where(resource.GroupResource(), namespaces) {
 			before := len(marked)
-			_ = f.Evidence.EachNaming(resource, namespace, marks, func() { marked = marked[:before] }, func(o *unstructured.Unstructured) { // it is noted as unread
-				marked = append(marked, *o)
+			_ = f.Evidence.EachNaming(resource, namespace, keys, func() { marked = marked[:before] }, func(o *unstructured.Unstructured) { // it is noted as unread
+				if _, goes := nodes[o.GetUID()]; goes {
+					marked = append(marked, *o)
+				}
 			})
 		}
 	}
@@ -70,11 +77,15 @@ func (f *following) spared() {
 		if target {
 			why, cause = say.Text{}, TakenOver
 		}
-		if by := f.another(o, target); !by.IsZero() {
+		n := nodes[o.GetUID()]
+		by := f.another(o, target)
+		if by.IsZero() && !target {
+			by = f.tracking(n, o)
+		}
+		if !by.IsZero() {
 			why = say.Of(belongsTo, by)
 		}
-		n, goes := nodes[o.GetUID()]
-		if goes && !why.IsZero() && !slices.ContainsFunc(f.plan.wanted[:known], func(stays wanted) bool { return stays.object.UID == n.UID() }) {
+		if !why.IsZero() && !slices.ContainsFunc(f.plan.wanted[:known], func(stays wanted) bool { return stays.object.UID == n.UID() }) {
 			f.plan.wanted = append(f.plan.wanted, wanted{n.Identity(), why, cause})
 		}
 	}
@@ -126,6 +137,27 @@ func (f *following) another(o *unstructured.Unstructured, target bool) say.Text 
 		case target && m.Kind != "Release" && m.Resource != delivery.HelmReleases, m.Kind == "Release" && !byHelm(o.GetLabels()): // of which Helm takes no notice
 		case f.exists(&m):
 			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
+		}
+	}
+	return say.Text{}
+}
+
+// tracking is the Application whose name is in the usual label of an object, and that lists the object; zero without one.
+func (f *following) tracking(of graph.Node, o *unstructured.Unstructured) say.Text {
+	r := of.Resource()
+	entry := delivery.Entry{Group: r.Group, Kind: r.Kind, Namespace: of.Namespace(), Name: of.Name()}
+	for _, m := range delivery.Marks(o) {
+		if !m.Usual || f.plan.Of.have(m) {
+			continue
+		}
+		for n := range f.Evidence.Instances(m.Resource) {
+			if n.Name() != m.Name || m.Namespace != "" && n.Namespace() != m.Namespace {
+				continue
+			}
+			app, err := f.Evidence.Whole(n)
+			if err != nil || delivery.Lists(m.Resource, app, entry) { // it is noted as unread
+				return say.Plain(n.Identity())
+			}
 		}
 	}
 	return say.Text{}
