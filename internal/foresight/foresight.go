@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/ensuing"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
@@ -155,6 +156,7 @@ var serving = []schema.GroupResource{
 	{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicybindings"},
 	{Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicies"},
 	{Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicybindings"},
+	delivery.ClusterServiceVersions,
 }
 
 // isForeign reports whether a finalizer is of a controller that somebody installed.

@@ -121,6 +121,12 @@ func (l *returning) delivered(n graph.Node) (Return, bool) {
 		return Return{}, false
 	}
 	r := Return{Object: n.Identity()}
+	csvs := delivery.ClusterServiceVersions
+	if from := o.GetLabels()["olm.copiedFrom"]; from != "" && n.Resource().GroupResource() == csvs {
+		// operator-lifecycle-manager/pkg/controller/operators/olm/operator.go, ensureCSVsInNamespaces
+		r.Why, r.Certain = say.Of(copyOf, evidence.Named("ClusterServiceVersion", from, n.Name())), true
+		return r, l.exists(csvs, from, n.Name())
+	}
 	for _, m := range delivery.Marks(o) {
 		switch {
 		case m.Kind == "ApplySet", m.Kind == "Release" && o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm":
