@@ -175,7 +175,7 @@ func (s *saver) saveList(resource *graph.Resource, namespace string, again bool)
 	var whole []graph.Object
 	begin := func() {
 		whole = nil
-		_ = s.out.Restart() // the Writer returns its error to every later call
+		s.out.Restart()
 	}
 	if holds == offline.Metadata {
 		version, failed = s.metadata(resource, namespace, begin, &whole)

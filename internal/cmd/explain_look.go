@@ -103,11 +103,11 @@ type inquiry struct {
 	now     time.Time
 }
 
-// parts are what of the cluster is read first. A file is here as a whole. Without a controller manager, what it has not done
+// parts are what of the cluster is read first. Without a controller manager, what it has not done
 // is looked for anywhere, so that nearly all answers about a namespace take all.
 func (o *explainOptions) parts(ctx context.Context, q *inquiry) graph.Parts {
 	switch {
-	case q.session.files != nil, !o.given() && o.allNamespaces:
+	case !o.given() && o.allNamespaces:
 		return nil
 	case o.given():
 		return explain.PartsOf(q.found)
@@ -117,11 +117,11 @@ func (o *explainOptions) parts(ctx context.Context, q *inquiry) graph.Parts {
 	return explain.PartsIn(q.session.namespace)
 }
 
-// managerGone reports whether the lease of the controller manager shows that none works, by the local clock: that decides what
+// managerGone reports whether the lease of the controller manager shows that none works, by the local clock or that of a file: that decides what
 // is read, and nothing that is said.
 func managerGone(ctx context.Context, s *session) bool {
 	l, err := s.reader.Read(ctx, evidence.Leases, metav1.NamespaceSystem, "kube-controller-manager")
-	return apierrors.IsNotFound(err) || err == nil && lease.Of(l.Object).Judge(time.Now()) != lease.Held
+	return apierrors.IsNotFound(err) || err == nil && lease.Of(l.Object).Judge(s.now()) != lease.Held
 }
 
 // lookAt reads parts of the cluster and explains what was asked for.

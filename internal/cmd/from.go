@@ -101,7 +101,7 @@ func (g *globals) open(paths []string) (*offline.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if in != nil && offline.IsCompressed(in) {
+		if in != nil && offline.IsSnapshot(in) {
 			key, err := g.key()
 			if err != nil {
 				return nil, err
@@ -170,7 +170,7 @@ func (g *globals) sources(paths []string) ([]offline.Source, error) {
 				return nil, fmt.Errorf("reading the directory: %w", err)
 			}
 			sources = append(sources, more...)
-		case offline.IsCompressed(in):
+		case offline.IsSnapshot(in):
 			return nil, usageError{fmt.Errorf("--from %s is a snapshot, which stands alone: it says of a whole cluster what is there", path)}
 		default:
 			sources = append(sources, offline.Source{Name: calledFile(path), In: io.NewSectionReader(in, 0, size)})

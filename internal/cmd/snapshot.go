@@ -39,8 +39,8 @@ The file has the metadata of all objects, and of some types what explanations
 use beside it: the states of nodes, pods, volumes and workloads, rights,
 webhooks, leases, events. It never has the data of Secrets and ConfigMaps, nor
 the values of environment variables, nor the arguments of containers, nor
-annotations irrelevant to deletion. Its first line says what it has;
-zcat FILE | head -1 shows it.
+annotations irrelevant to deletion. The first line of its index says which;
+unzip -p FILE index.jsonl | head -1 shows it.
 
 --redact replaces names, in messages as well, word by word and each word
 everywhere by the same other one. It keeps types, numbers, the words of publicly

@@ -253,7 +253,7 @@ const (
 	argoByLabel     say.Word = "recreated by Application %s of Argo CD, if its label app.kubernetes.io/instance means that one and it syncs automatically"
 	byController    say.Word = "recreated by its controller %s"
 	claimAgain      say.Word = "recreated empty by %s, with its pod"
-	copyOf          say.Word = "a copy of %s, which OLM makes again: uninstall that"
+	copyOf          say.Word = "recreated by OLM, as a copy of %s: uninstall that"
 	byRelease       say.Word = "recreated by the next helm upgrade of release %s/%s"
 	byToolsObject   say.Word = "recreated by %s, at its next reconciliation"
 	byItsUpgrade    say.Word = "recreated by %s, with the next upgrade of its release: spec.driftDetection.mode is not enabled"

@@ -3,13 +3,14 @@
 package offline
 
 import (
-	"bufio"
+	"archive/zip"
 	"bytes"
-	"compress/gzip"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 
@@ -21,29 +22,26 @@ import (
 const (
 	// maxLine is the longest line; the largest objects of etcd are a tenth of it.
 	maxLine = 16 << 20
-	// maxMember is the text of a member of the gzip file.
+	// maxMember is the text of a member.
 	maxMember = maxLine + memberSize
+	// maxIndex is that of the index.
+	maxIndex = 128 << 20
 	// maxRatio is how many times as much as the file its text may be, after the first
 	// freeText bytes.
 	maxRatio = 200
 	freeText = 64 << 20
-	// maxLists bounds the index.
-	maxLists = 1 << 20
-	// maxAnswers bounds what of answers is kept in memory.
-	maxAnswers = 64 << 20
 	// cachedText is how much text of members is kept: two for each of the lists that are
 	// read at a time.
 	cachedText = 2 << 20
 )
 
-// File is a snapshot that was opened: an index of its lists. The objects stay in the
+// File is a snapshot that was opened: its index. The objects stay in the
 // file. Its methods may be called by several goroutines at once.
 type File struct {
 	Header  Header
 	Trailer Trailer
 
-	in      io.ReaderAt
-	size    int64
+	members []*zip.File // the last is the index
 	key     Key
 	answers map[string]*Answer
 	lists   map[schema.GroupResource][]*list
@@ -59,22 +57,24 @@ type File struct {
 type list struct {
 	List
 	End
-	chunks []chunk
+	Chunks []chunk `json:"chunks,omitempty"`
 }
 
-// chunk is a run of objects of a list within a member.
+// chunk is a run of objects of a list within a member. An object that was read by itself has one of its own.
 type chunk struct {
-	offset int64 // of the member in the file
-	skip   int   // lines of the member before the first object
-	count  int
-	// first and last are the least and the greatest key.
-	first, last string
+	// In is the number of the member, At the number of the first line.
+	In      int `json:"in"`
+	At      int `json:"at"`
+	Objects int `json:"objects"`
+	// First and Last are the least and the greatest key.
+	First string `json:"first"`
+	Last  string `json:"last"`
 }
 
 // spot is where an object of a list is.
 type spot struct {
 	*list
-	chunk, entry int
+	chunk int
 }
 
 // key orders the objects of a list as etcd does.
@@ -89,250 +89,125 @@ type one struct {
 
 // member is the text of a member, in lines.
 type member struct {
-	offset int64
+	number int
 	lines  [][]byte
 	size   int
 }
 
-// Open reads a snapshot once, to its end, and makes the index. An error says why it is
+// Open reads the index of a snapshot. An error says why it is
 // no complete snapshot that this program can read.
 func Open(in io.ReaderAt, size int64) (*File, error) { return OpenRedacted(in, size, nil) }
 
 // OpenRedacted is Open for a snapshot of which the key has the words: they are read as they were.
 func OpenRedacted(in io.ReaderAt, size int64, key Key) (*File, error) {
-	f := &File{in: in, size: size, key: key, answers: map[string]*Answer{}, lists: map[schema.GroupResource][]*list{}, ones: map[one]*One{}, singles: map[one][]spot{}}
-	s := &scanner{file: f}
-	if err := s.scan(); err != nil {
+	f := &File{key: key, answers: map[string]*Answer{}, lists: map[schema.GroupResource][]*list{}, ones: map[one]*One{}, singles: map[one][]spot{}}
+	var magic [2]byte
+	if _, err := in.ReadAt(magic[:], 0); err == nil && magic == gzipMagic {
+		return nil, errOld
+	}
+	directory, err := zip.NewReader(in, size)
+	if err != nil {
+		return nil, corrupted(err)
+	}
+	f.members = directory.File
+	var text uint64
+	for _, m := range f.members {
+		text += min(m.UncompressedSize64, math.MaxInt64/(1+uint64(len(f.members))))
+	}
+	if text > freeText && text/maxRatio > uint64(size) {
+		return nil, errTooLarge
+	}
+	if err := f.index(); err != nil {
 		return nil, err
 	}
 	return f, nil
-}
-
-// scanner makes the index.
-type scanner struct {
-	file    *File
-	offset  int64 // of the member
-	lines   int   // of the member so far
-	first   bool  // a line was read
-	list    *list
-	seen    Trailer
-	ended   bool
-	answers int
-	singles int
 }
 
 // ErrNewer is the error about a snapshot that a newer program wrote.
 var ErrNewer = errors.New("it is of a newer format")
 
 var (
+	errOld       = errors.New("it is in the gzip form of earlier versions, which this one does not read: take a new snapshot")
 	errTruncated = errors.New("it is truncated: its end is missing")
 	errTooLarge  = errors.New("it unpacks to more than any snapshot: it may be made to exhaust memory")
+	errLines     = errors.New("it is corrupted: a line of its index is not where it belongs, or of an unknown kind")
 )
-
-// scan goes over the members.
-func (s *scanner) scan() error {
-	in := &counter{in: bufio.NewReaderSize(io.NewSectionReader(s.file.in, 0, s.file.size), 64<<10)}
-	var text int64
-	zip := &gzip.Reader{}
-	for in.more() {
-		s.offset, s.lines = in.read, 0
-		if err := zip.Reset(in); err != nil {
-			return corrupted(err)
-		}
-		zip.Multistream(false)
-		limited := &io.LimitedReader{R: zip, N: maxMember + 1}
-		err := eachLine(limited, func(text []byte) error { return s.line(s.file.key.plain(text)) })
-		text += maxMember + 1 - limited.N
-		switch {
-		case limited.N == 0, text > freeText && text > maxRatio*s.file.size:
-			return errTooLarge
-		case err != nil:
-			return err
-		}
-	}
-	if !s.ended {
-		return errTruncated
-	}
-	s.file.Trailer.Lists, s.file.Trailer.Objects = s.seen.Lists, s.seen.Objects
-	return nil
-}
 
 // corrupted says what an error of the decompressor means.
 func corrupted(err error) error {
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+	if errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errTruncated
-	case errors.Is(err, bufio.ErrTooLong):
-		return errTooLarge
 	}
 	return fmt.Errorf("it is corrupted: %w", err)
 }
 
-// counter counts what is read, so that the place of the next member is known: the
-// decompressor takes single bytes, and none too many.
-type counter struct {
-	in   *bufio.Reader
-	read int64
-}
-
-// Read implements io.Reader.
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.in.Read(p)
-	c.read += int64(n)
-	return n, err
-}
-
-// ReadByte implements io.ByteReader.
-func (c *counter) ReadByte() (byte, error) {
-	b, err := c.in.ReadByte()
-	if err == nil {
-		c.read++
+// index reads the index.
+func (f *File) index() error {
+	at := len(f.members) - 1
+	if at < 0 || f.members[at].Name != indexName {
+		return errors.New("it is no snapshot: it has no index at its end")
 	}
-	return b, err
-}
-
-func (c *counter) more() bool {
-	_, err := c.in.Peek(1)
-	return err == nil
-}
-
-// eachLine calls each for the lines of a text; what it gets is valid until it returns.
-func eachLine(in io.Reader, each func([]byte) error) error {
-	sticky := &failing{in: in}
-	lines := bufio.NewScanner(sticky)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
-	for lines.Scan() {
-		if sticky.err != nil { // what is left before it is part of a line
-			return corrupted(sticky.err)
+	text, err := unpack(f.members[at], maxIndex)
+	if err != nil {
+		return err
+	}
+	lines := bytes.Split(bytes.TrimSuffix(f.key.plain(text), []byte("\n")), []byte("\n"))
+	if err := f.Header.parse(lines[0]); err != nil {
+		return err
+	}
+	var seen Trailer
+	for i, text := range lines[1:] {
+		var l line
+		if err := json.Unmarshal(text, &l); err != nil {
+			return fmt.Errorf("it is corrupted: %w", err)
 		}
-		if err := each(lines.Bytes()); err != nil {
-			return err
+		switch last := i == len(lines)-2; {
+		case last != (l.Trailer != nil):
+			return errLines
+		case last:
+			f.Trailer = *l.Trailer
+		case l.List != nil:
+			if err := f.add(l.List); err != nil {
+				return err
+			}
+			seen.Lists++
+			seen.Objects += l.List.Objects
+		case l.Answer != nil:
+			f.answers[l.Answer.Path] = l.Answer
+		case l.One != nil:
+			f.ones[one{schema.GroupResource{Group: l.One.Group, Resource: l.One.Resource}, l.One.Namespace, l.One.Name, l.One.Again}] = l.One
+		default:
+			return errLines
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return corrupted(err)
+	if t := f.Trailer; len(lines) == 1 || t.Lists != seen.Lists || t.Objects != seen.Objects {
+		return fmt.Errorf("it is corrupted: its index has %d objects in %d lists, and says that these are %d in %d", seen.Objects, seen.Lists, t.Objects, t.Lists)
 	}
 	return nil
 }
 
-// failing remembers what a reader failed with.
-type failing struct {
-	in  io.Reader
-	err error
-}
-
-// Read implements io.Reader.
-func (f *failing) Read(p []byte) (int, error) {
-	n, err := f.in.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.err = err
-	}
-	return n, err
-}
-
-// line takes a line into the index.
-func (s *scanner) line(text []byte) error {
-	defer func() { s.lines++ }()
-	switch {
-	case s.ended:
-		return errors.New("it is corrupted: something follows its end")
-	case !s.first:
-		s.first = true
-		return s.file.Header.parse(text)
-	case s.list != nil && bytes.HasPrefix(text, []byte(`{"object":`)):
-		return s.object(text)
-	}
-	var l line
-	if err := json.Unmarshal(text, &l); err != nil {
-		return fmt.Errorf("it is corrupted: %w", err)
-	}
-	return s.other(&l, len(text))
-}
-
-// other takes a line that is no object.
-func (s *scanner) other(l *line, length int) error {
-	f := s.file
-	switch {
-	case l.Answer != nil:
-		if s.answers += length; s.answers > maxAnswers {
-			return errTooLarge
-		}
-		f.answers[l.Answer.Path] = l.Answer
-	case l.One != nil:
-		if len(f.ones) == maxLists {
-			return errTooLarge
-		}
-		f.ones[one{schema.GroupResource{Group: l.One.Group, Resource: l.One.Resource}, l.One.Namespace, l.One.Name, l.One.Again}] = l.One
-	case l.List != nil && s.list == nil:
-		if s.seen.Lists == maxLists {
-			return errTooLarge
-		}
-		s.list = &list{List: *l.List}
-	case l.End != nil && s.list != nil:
-		return s.end(l.End)
-	case l.Trailer != nil && s.list == nil:
-		if l.Trailer.Lists != s.seen.Lists || l.Trailer.Objects != s.seen.Objects {
-			return fmt.Errorf("it is corrupted: it has %d objects in %d lists, and says that these are %d in %d", s.seen.Objects, s.seen.Lists, l.Trailer.Objects, l.Trailer.Lists)
-		}
-		f.Trailer, s.ended = *l.Trailer, true
-	default:
-		return errors.New("it is corrupted: a line is not where it belongs, or of an unknown kind")
-	}
-	return nil
-}
-
-// end takes the end of the list.
-func (s *scanner) end(e *End) error {
-	l := s.list
+// add takes a list of the index.
+func (f *File) add(l *list) error {
 	count := 0
-	for _, c := range l.chunks {
-		count += c.count
-	}
-	if count != e.Objects {
-		return fmt.Errorf("it is corrupted: the list of %s has %d objects, and says %d", l.GroupResource(), count, e.Objects)
-	}
-	l.End = *e
-	s.list = nil
-	s.seen.Lists++
-	s.file.lists[l.GroupResource()] = append(s.file.lists[l.GroupResource()], l)
-	return nil
-}
-
-// object takes an object into the chunk at hand.
-func (s *scanner) object(text []byte) error {
-	var view struct {
-		Object struct {
-			Metadata struct {
-				Name      string `json:"name"`
-				Namespace string `json:"namespace"`
-			} `json:"metadata"`
-		} `json:"object"`
-	}
-	if err := json.Unmarshal(text, &view); err != nil {
-		return fmt.Errorf("it is corrupted: an object of %s: %w", s.list.GroupResource(), err)
-	}
-	m := &view.Object.Metadata
-	k := key(m.Namespace, m.Name)
-	s.seen.Objects++
-	l := s.list
-	if n := len(l.chunks); n == 0 || l.chunks[n-1].offset != s.offset {
-		l.chunks = append(l.chunks, chunk{offset: s.offset, skip: s.lines, first: strings.Clone(k), last: strings.Clone(k)})
-	}
-	c := &l.chunks[len(l.chunks)-1]
-	if l.Single {
-		if s.singles++; s.singles > maxLists {
-			return errTooLarge
+	for i := range l.Chunks {
+		c := &l.Chunks[i]
+		if c.In < 0 || c.In >= len(f.members)-1 || c.At < 0 || c.Objects <= 0 || c.Objects > maxMember || c.At > maxMember {
+			return fmt.Errorf("it is corrupted: the list of %s has objects where none are", l.GroupResource())
 		}
-		at := one{l.GroupResource(), m.Namespace, m.Name, l.Again}
-		s.file.singles[at] = append(s.file.singles[at], spot{l, len(l.chunks) - 1, c.count})
+		count += c.Objects
+		if l.Single {
+			namespace, name, _ := strings.Cut(c.First, "/")
+			at := one{l.GroupResource(), namespace, name, l.Again}
+			f.singles[at] = append(f.singles[at], spot{l, i})
+		}
+		if f.key != nil && c.First != c.Last { // the words are in another order
+			c.First, c.Last = "", "\xff"
+		}
 	}
-	c.count++
-	if k < c.first {
-		c.first = strings.Clone(k)
+	if count != l.Objects {
+		return fmt.Errorf("it is corrupted: the list of %s has %d objects, and says %d", l.GroupResource(), count, l.Objects)
 	}
-	if k > c.last {
-		c.last = strings.Clone(k)
-	}
+	f.lists[l.GroupResource()] = append(f.lists[l.GroupResource()], l)
 	return nil
 }
 
@@ -350,26 +225,26 @@ func (h *Header) parse(text []byte) error {
 // entries calls each for the objects of a chunk, from the one with that number on,
 // until it returns false.
 func (f *File) entries(c *chunk, from int, each func(i int, text []byte) bool) error {
-	m, err := f.member(c.offset)
+	m, err := f.member(c.In)
 	if err != nil {
 		return err
 	}
-	if c.skip+c.count > len(m.lines) {
-		return errors.New("the snapshot has changed since it was opened")
+	if c.At+c.Objects > len(m.lines) {
+		return errors.New("reading the snapshot: it is corrupted: a member lacks objects that its index has")
 	}
-	for i := from; i < c.count; i++ {
-		if !each(i, m.lines[c.skip+i]) {
+	for i := from; i < c.Objects; i++ {
+		if !each(i, m.lines[c.At+i]) {
 			break
 		}
 	}
 	return nil
 }
 
-// member returns the text of the member at the offset.
-func (f *File) member(offset int64) (member, error) {
+// member returns the text of a member.
+func (f *File) member(number int) (member, error) {
 	f.mu.Lock()
 	for i, m := range f.cache {
-		if m.offset == offset {
+		if m.number == number {
 			copy(f.cache[1:i+1], f.cache[:i])
 			f.cache[0] = m
 			f.mu.Unlock()
@@ -377,10 +252,12 @@ func (f *File) member(offset int64) (member, error) {
 		}
 	}
 	f.mu.Unlock()
-	m, err := f.unpack(offset)
+	text, err := unpack(f.members[number], maxMember)
 	if err != nil {
-		return m, fmt.Errorf("reading the snapshot: %w", err)
+		return member{}, fmt.Errorf("reading the snapshot: %w", err)
 	}
+	text = f.key.plain(text)
+	m := member{number, bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")), len(text)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	kept, size := []member{m}, m.size
@@ -393,29 +270,19 @@ func (f *File) member(offset int64) (member, error) {
 	return m, nil
 }
 
-// unpackers are decompressors that are at rest.
-var unpackers = sync.Pool{New: func() any { return &unpacker{in: bufio.NewReader(nil)} }}
-
-type unpacker struct {
-	in  *bufio.Reader
-	zip gzip.Reader
-}
-
-func (f *File) unpack(offset int64) (member, error) {
-	u := unpackers.Get().(*unpacker)
-	defer unpackers.Put(u)
-	m := member{offset: offset}
-	u.in.Reset(io.NewSectionReader(f.in, offset, f.size-offset))
-	if err := u.zip.Reset(u.in); err != nil {
-		return m, corrupted(err)
+// unpack returns the text of a member, of which the checksum is right.
+func unpack(m *zip.File, most uint64) ([]byte, error) {
+	if m.UncompressedSize64 > most {
+		return nil, errTooLarge
 	}
-	u.zip.Multistream(false)
-	text, err := io.ReadAll(io.LimitReader(&u.zip, maxMember))
+	in, err := m.Open()
 	if err != nil {
-		return m, corrupted(err)
+		return nil, corrupted(err)
 	}
-	text = f.key.plain(text)
-	m.size = len(text)
-	m.lines = bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
-	return m, nil
+	defer func() { _ = in.Close() }()
+	text := bytes.NewBuffer(make([]byte, 0, min(m.UncompressedSize64, 2*memberSize)+bytes.MinRead))
+	if n, err := io.Copy(text, io.LimitReader(in, int64(m.UncompressedSize64)+1)); err != nil || n > int64(m.UncompressedSize64) { //nolint:gosec // it is at most most
+		return nil, fmt.Errorf("it is corrupted: %w", cmp.Or(err, zip.ErrChecksum))
+	}
+	return text.Bytes(), nil
 }

@@ -5,12 +5,16 @@ package offline
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/rawjson"
 )
 
 // form is how objects are wanted.
@@ -71,11 +75,11 @@ func (w wanted) item(l *List, e *Entry) ([]byte, error) {
 		}
 		return json.Marshal(row)
 	case metadataOnly:
-		var parts struct {
-			Metadata json.RawMessage `json:"metadata"`
+		metadata := rawjson.Field(e.Object, "metadata")
+		if metadata == nil {
+			return nil, errors.New("it is corrupted: an object has no metadata")
 		}
-		err := json.Unmarshal(e.Object, &parts)
-		return append(append([]byte(`{"metadata":`), parts.Metadata...), '}'), err
+		return slices.Concat([]byte(`{"metadata":`), metadata, []byte("}")), nil
 	default:
 		return e.Object, nil
 	}

@@ -25,7 +25,7 @@ const (
 	APIVersion = "kubectl-gc/v1"
 	Kind       = "Snapshot"
 	// Format is the version that Writer writes. A reader takes this and earlier ones.
-	Format = 1
+	Format = 2
 )
 
 // Header is the first line of a file: what it is of, and what it holds.
@@ -138,11 +138,10 @@ type Trailer struct {
 	Objects int       `json:"objects"`
 }
 
-// line is every line but the first: it has one of these.
+// line is every line of the index but the first: it has one of these.
 type line struct {
 	Answer  *Answer  `json:"answer,omitempty"`
-	List    *List    `json:"list,omitempty"`
-	End     *End     `json:"end,omitempty"`
+	List    *list    `json:"list,omitempty"`
 	One     *One     `json:"one,omitempty"`
 	Trailer *Trailer `json:"trailer,omitempty"`
 }

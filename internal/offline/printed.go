@@ -30,11 +30,13 @@ type Source struct {
 	In   io.Reader
 }
 
-// IsCompressed reports whether a file begins as gzip files do.
-func IsCompressed(in io.ReaderAt) bool {
+var zipMagic, gzipMagic = [2]byte{'P', 'K'}, [2]byte{0x1f, 0x8b}
+
+// IsSnapshot reports whether a file begins as snapshots do, or did.
+func IsSnapshot(in io.ReaderAt) bool {
 	var magic [2]byte
 	n, _ := in.ReadAt(magic[:], 0)
-	return n == 2 && magic == [2]byte{0x1f, 0x8b}
+	return n == 2 && (magic == zipMagic || magic == gzipMagic)
 }
 
 // maxFiles bounds the files of a directory, maxPrinted their size together.
@@ -245,9 +247,6 @@ func (p *printed) addItem(text []byte, list metav1.TypeMeta, depth int) error {
 	apiVersion, _ := object["apiVersion"].(string)
 	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
-	if kind == Kind && strings.HasPrefix(apiVersion, "kubectl-gc/") {
-		return errors.New("it is a snapshot that was unpacked; gzip packs it again")
-	}
 	if kind == "" || apiVersion == "" || name == "" {
 		return errors.New("it has an object without an apiVersion, a kind or a name")
 	}

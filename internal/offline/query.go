@@ -81,7 +81,7 @@ func newQuery(t *target, parameters url.Values) (*query, error) {
 
 // mayBeIn reports whether objects of the namespace may be in the chunk.
 func (q *query) mayBeIn(c *chunk, namespace string) bool {
-	return namespace == "" || c.first < namespace+"0" && c.last >= namespace+"/" // "0" comes after "/"
+	return namespace == "" || c.First < namespace+"0" && c.Last >= namespace+"/" // "0" comes after "/"
 }
 
 // all reports whether every object of the list is asked for.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/rawjson"
 )
 
 // Server answers the GET requests of a client from a file, as the API server would
@@ -234,9 +237,9 @@ func (s *Server) find(l *list, t *target) (*Entry, error) {
 	}
 	var found *Entry
 	var meta *view
-	for i := range l.chunks {
-		c := &l.chunks[i]
-		if k < c.first || k > c.last {
+	for i := range l.Chunks {
+		c := &l.Chunks[i]
+		if k < c.First || k > c.Last {
 			continue
 		}
 		err := s.file.entries(c, 0, func(_ int, text []byte) bool {
@@ -293,7 +296,7 @@ func (s *Server) known(l *list, e *Entry, m *view) (*Entry, *view, error) {
 // at returns the object at a spot.
 func (s *Server) at(p *spot) (e *Entry, m *view, err error) {
 	e = &Entry{}
-	failed := s.file.entries(&p.chunks[p.chunk], p.entry, func(_ int, text []byte) bool {
+	failed := s.file.entries(&p.Chunks[p.chunk], 0, func(_ int, text []byte) bool {
 		m, err = metadataOf(text, e)
 		return false
 	})
@@ -305,18 +308,36 @@ func (s *Server) alone(resource schema.GroupResource) bool {
 	return s.passed.Load() || slices.ContainsFunc(s.file.lists[resource], func(l *list) bool { return l.Single })
 }
 
+// parse reads a line, of which the checksum was right. What it has of the object is good as long as the text.
+func (e *Entry) parse(text []byte) error {
+	rawjson.Fields(text, func(name, value []byte) {
+		switch string(name) {
+		case "object":
+			e.Object = value
+		case "ready":
+			e.Ready = rawjson.String(value)
+		case "status":
+			e.Status = rawjson.String(value)
+		case "whole":
+			e.Whole = string(value) == "true"
+		}
+	})
+	if !rawjson.IsObject(e.Object) {
+		return errors.New("reading the snapshot: it is corrupted: a line is no object")
+	}
+	return nil
+}
+
 // metadataOf decodes an entry, and of its object as much as selectors need.
 func metadataOf(text []byte, e *Entry) (*view, error) {
-	if err := json.Unmarshal(text, e); err != nil {
+	if err := e.parse(text); err != nil {
+		return nil, err
+	}
+	v := &view{}
+	if err := json.Unmarshal(rawjson.Field(e.Object, "metadata"), v); err != nil {
 		return nil, fmt.Errorf("reading the snapshot: %w", err)
 	}
-	var o struct {
-		Metadata view `json:"metadata"`
-	}
-	if err := json.Unmarshal(e.Object, &o); err != nil {
-		return nil, fmt.Errorf("reading the snapshot: %w", err)
-	}
-	return &o.Metadata, nil
+	return v, nil
 }
 
 // view is what selectors look at.
@@ -391,8 +412,8 @@ func partial(l *list) error {
 func (s *Server) page(l *list, t *target, q *query, want wanted, b *body) (place, error) {
 	count, alone := 0, s.alone(l.GroupResource())
 	var failed error
-	for at := q.at; at.chunk < len(l.chunks); at = (place{at.chunk + 1, 0}) {
-		c := &l.chunks[at.chunk]
+	for at := q.at; at.chunk < len(l.Chunks); at = (place{at.chunk + 1, 0}) {
+		c := &l.Chunks[at.chunk]
 		if !q.mayBeIn(c, t.namespace) {
 			continue
 		}
@@ -417,7 +438,7 @@ func (s *Server) page(l *list, t *target, q *query, want wanted, b *body) (place
 		}
 	}
 	if l.End.Partial != "" && !q.about {
-		return place{len(l.chunks), 0}, nil
+		return place{len(l.Chunks), 0}, nil
 	}
 	return place{}, nil
 }
@@ -429,10 +450,7 @@ func (s *Server) taken(l *list, t *target, q *query, alone bool, text []byte) (*
 	case !alone && !q.mayMatch(text):
 		return nil, nil
 	case !alone && q.all(l, t):
-		if err := json.Unmarshal(text, e); err != nil {
-			return nil, fmt.Errorf("reading the snapshot: %w", err)
-		}
-		return e, nil
+		return e, e.parse(text)
 	}
 	m, err := metadataOf(text, e)
 	if err == nil && alone {
@@ -458,7 +476,7 @@ func (p place) token() string {
 }
 
 // beyond reports whether the place is after all objects of the list.
-func (p place) beyond(l *list) bool { return p != place{} && p.chunk >= len(l.chunks) }
+func (p place) beyond(l *list) bool { return p != place{} && p.chunk >= len(l.Chunks) }
 
 // parsePlace reads a token.
 func parsePlace(token string) (place, error) {

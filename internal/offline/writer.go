@@ -3,8 +3,8 @@
 package offline
 
 import (
+	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,27 +13,32 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/rawjson"
 )
 
-// memberSize is how much text goes into one member of the gzip file before the next
+// memberSize is how much text goes into one member of the zip file before the next
 // begins. Any object is found by reading one member.
 const memberSize = 256 << 10
 
-// Writer writes a file line by line; it keeps no objects. It is for one goroutine.
+// indexName is what the last member is called.
+const indexName = "index.jsonl"
+
+// Writer writes objects line by line, and keeps none of them, but their index. It is for one goroutine.
 // After an error it returns that error to every call.
 type Writer struct {
-	out     io.Writer
-	zip     *gzip.Writer
-	pending int // bytes of text in the current member
-	list    *List
-	objects int // of the list
-	trailer Trailer
-	shown   int
-	redact  *redactor // nil when names stay
-	failed  []string
-	err     error
+	zip    *zip.Writer
+	member io.Writer // nil before the first object, and after a member's end
+	// members are those that were begun; size is that of the text of the last one, and lines how many objects it has.
+	members, size, lines int
+	index                bytes.Buffer
+	list                 *list
+	trailer              Trailer
+	shown                int
+	redact               *redactor // nil when names stay
+	failed               []string
+	err                  error
 }
 
 // Failed says what could not be read, in the order in which it was written.
@@ -42,44 +47,77 @@ func (w *Writer) Failed() []string { return w.failed }
 // NewWriter writes the header, of which it fills in what the file is. One that says
 // Redacted makes the Writer replace names.
 func NewWriter(out io.Writer, h Header) (*Writer, error) {
-	w := &Writer{out: out, zip: gzip.NewWriter(out)}
+	w := &Writer{zip: zip.NewWriter(out)}
 	if h.Redacted {
 		w.redact = newRedactor()
 		h.ContextNamespace, h.Namespace = w.redact.name(h.ContextNamespace), w.redact.name(h.Namespace)
 	}
 	h.APIVersion, h.Kind, h.Format = APIVersion, Kind, Format
-	return w, w.write(h)
+	return w, w.note(h)
 }
 
-// write writes a line, and ends the member when that is large enough.
-func (w *Writer) write(value any) error {
-	if w.err != nil {
-		return w.err
+// note writes a line of the index.
+func (w *Writer) note(value any) error {
+	text, err := json.Marshal(value)
+	if err == nil && w.err == nil {
+		w.index.Write(append(text, '\n'))
 	}
-	text, err := lineOf(value)
-	if err == nil && len(text) >= maxLine {
-		err = fmt.Errorf("a line has %d bytes, which is more than a reader takes", len(text))
-	}
-	if err == nil {
-		_, err = w.zip.Write(append(text, '\n'))
-	}
-	if w.pending += len(text); err == nil && w.pending >= memberSize {
-		if err = w.zip.Close(); err == nil {
-			w.zip.Reset(w.out)
-			w.pending = 0
-		}
-	}
-	if err != nil {
+	return w.failing(err)
+}
+
+// failing keeps the first error.
+func (w *Writer) failing(err error) error {
+	if w.err == nil && err != nil {
 		w.err = fmt.Errorf("writing a snapshot: %w", err)
 	}
 	return w.err
 }
 
-// lineOf is a value as JSON in one line.
-func lineOf(value any) ([]byte, error) {
-	e, is := value.(*Entry)
-	if !is || bytes.IndexByte(e.Object, '\n') >= 0 {
-		return json.Marshal(value)
+// write writes an object, and ends the member when that is large enough.
+func (w *Writer) write(e *Entry) error {
+	if w.err != nil {
+		return w.err
+	}
+	text, err := lineOf(e)
+	if err == nil && len(text) >= maxLine {
+		err = fmt.Errorf("a line has %d bytes, which is more than a reader takes", len(text))
+	}
+	if err == nil && w.member == nil {
+		w.members++
+		w.size, w.lines = 0, 0
+		w.member, err = w.zip.Create(fmt.Sprintf("objects-%06d.jsonl", w.members))
+	}
+	if err == nil {
+		_, err = w.member.Write(append(text, '\n'))
+	}
+	if err == nil {
+		w.place(e)
+	}
+	if w.lines, w.size = w.lines+1, w.size+len(text); w.size >= memberSize {
+		w.member = nil
+	}
+	return w.failing(err)
+}
+
+// place says in the index where an object is that was written.
+func (w *Writer) place(e *Entry) {
+	metadata := rawjson.Field(e.Object, "metadata")
+	k := key(rawjson.String(rawjson.Field(metadata, "namespace")), rawjson.String(rawjson.Field(metadata, "name")))
+	chunks := w.list.Chunks
+	if n := len(chunks); n == 0 || w.list.Single || chunks[n-1].In != w.members-1 {
+		chunks = append(chunks, chunk{In: w.members - 1, At: w.lines, First: k, Last: k})
+	}
+	c := &chunks[len(chunks)-1]
+	c.Objects++
+	c.First, c.Last = min(c.First, k), max(c.Last, k)
+	w.list.Chunks = chunks
+	w.list.Objects++
+}
+
+// lineOf is an object as JSON in one line.
+func lineOf(e *Entry) ([]byte, error) {
+	if bytes.IndexByte(e.Object, '\n') >= 0 {
+		return json.Marshal(e)
 	}
 	others, err := json.Marshal(&Entry{Object: []byte("0"), Ready: e.Ready, Status: e.Status, Whole: e.Whole})
 	const before = `{"object":` // the object is JSON, to be written as it is
@@ -92,7 +130,7 @@ func (w *Writer) Answer(a *Answer) error {
 	if w.redact != nil {
 		w.redact.learn(a)
 	}
-	return w.write(line{Answer: a})
+	return w.note(line{Answer: a})
 }
 
 // KeepOriginals has a Writer that redacts keep which words stand for which from now on.
@@ -117,7 +155,7 @@ func (w *Writer) One(o *One) error {
 		other.Error = *w.redact.status(&o.Error)
 		o = &other
 	}
-	return w.write(line{One: o})
+	return w.note(line{One: o})
 }
 
 // Begin opens a list.
@@ -125,27 +163,15 @@ func (w *Writer) Begin(l *List) error {
 	if w.list != nil {
 		return errors.New("writing a snapshot: a list begins within another")
 	}
-	w.list, w.objects = l, 0
-	if w.redact != nil && l.Namespace != "" {
-		other := *l
-		other.Namespace = w.redact.name(l.Namespace)
-		l = &other
-	}
-	return w.write(line{List: l})
+	w.list = &list{List: *l}
+	return w.err
 }
 
-// Restart begins the list again, without what was added to it: its error says in the file that this does not count.
-func (w *Writer) Restart() error {
-	if w.list == nil || w.objects == 0 {
-		return nil
+// Restart begins the list again, without what was added to it.
+func (w *Writer) Restart() {
+	if w.list != nil {
+		w.list.Chunks, w.list.Objects = nil, 0
 	}
-	l, end := w.list, End{Objects: w.objects, Error: &apierrors.NewResourceExpired("the list was read again").ErrStatus}
-	w.list = nil
-	w.trailer.Lists++
-	if err := w.write(line{End: &end}); err != nil {
-		return err
-	}
-	return w.Begin(l)
 }
 
 // Add adds an object to the list.
@@ -153,13 +179,11 @@ func (w *Writer) Add(e *Entry) error {
 	if w.list == nil {
 		return errors.New("writing a snapshot: an object is in no list")
 	}
-	w.objects++
-	w.trailer.Objects++
 	if !w.list.Single && !w.list.Again && w.list.Resource != "events" {
 		w.shown++
 	}
 	if w.redact != nil {
-		other, err := w.redact.entry(w.list, e)
+		other, err := w.redact.entry(&w.list.List, e)
 		if err != nil {
 			return fmt.Errorf("replacing names: %w", err)
 		}
@@ -170,39 +194,50 @@ func (w *Writer) Add(e *Entry) error {
 
 // End ends the list. It counts the objects.
 func (w *Writer) End(e End) error {
-	if w.list == nil {
+	l := w.list
+	if l == nil {
 		return errors.New("writing a snapshot: no list ends")
 	}
-	e.Objects = w.objects
+	e.Objects = l.Objects
 	if e.Error != nil {
 		where := ""
-		if w.list.Namespace != "" {
-			where = " in namespace " + w.list.Namespace
+		if l.Namespace != "" {
+			where = " in namespace " + l.Namespace
 		}
-		w.failed = append(w.failed, fmt.Sprintf("%s%s: %s", w.list.GroupResource(), where, e.Error.Message))
+		w.failed = append(w.failed, fmt.Sprintf("%s%s: %s", l.GroupResource(), where, e.Error.Message))
 	}
-	if w.redact != nil && e.Error != nil {
-		e.Error = w.redact.status(e.Error)
+	if w.redact != nil {
+		if l.Namespace = w.redact.name(l.Namespace); e.Error != nil {
+			e.Error = w.redact.status(e.Error)
+		}
 	}
-	w.list = nil
+	l.End, w.list = e, nil
 	w.trailer.Lists++
-	return w.write(line{End: &e})
+	w.trailer.Objects += e.Objects
+	return w.note(line{List: l})
 }
 
 // Objects returns how many objects were added so far, but for events and those that are
 // there again.
 func (w *Writer) Objects() int { return w.shown }
 
-// Close writes the trailer, with the time of the snapshot. It does not close what is
+// Close writes the index, with the time of the snapshot. It does not close what is
 // written to.
 func (w *Writer) Close(ended time.Time) error {
 	w.trailer.Ended = ended
-	if err := w.write(line{Trailer: &w.trailer}); err != nil {
+	err := w.note(line{Trailer: &w.trailer})
+	if err != nil {
 		return err
 	}
-	if err := w.zip.Close(); err != nil {
-		return fmt.Errorf("writing a snapshot: %w", err)
+	last, err := w.zip.Create(indexName)
+	if err == nil {
+		_, err = w.index.WriteTo(last)
 	}
-	w.err = errors.New("writing a snapshot: it was ended")
-	return nil
+	if err == nil {
+		err = w.zip.Close()
+	}
+	if err = w.failing(err); err == nil {
+		w.err = errors.New("writing a snapshot: it was ended")
+	}
+	return err
 }

@@ -55,11 +55,7 @@ func (f *following) spared() {
 		places[r.GroupVersionResource].Insert(n.Namespace())
 	}
 	var marked []unstructured.Unstructured
-	keys := marks
-	for range f.Evidence.Instances(delivery.Applications) {
-		keys = slices.Concat(marks, []string{delivery.Instance})
-		break
-	}
+	keys := f.keys()
 	for resource, namespaces := range places {
 		for _, namespace := range f.Evidence.Where(resource.GroupResource(), namespaces) {
 			before := len(marked)
@@ -90,6 +86,14 @@ func (f *following) spared() {
 		}
 	}
 	graph.SortByIdentity(f.plan.wanted[known:], func(stays *wanted) graph.Identity { return stays.object })
+}
+
+// keys are marks, and where there are Applications the label by which they may track.
+func (f *following) keys() []string {
+	for range f.Evidence.Instances(delivery.Applications) {
+		return slices.Concat(marks, []string{delivery.Instance})
+	}
+	return marks
 }
 
 // recorded finds the records of other releases that are installed, and the parents of other apply sets that have members: without these,

@@ -85,7 +85,7 @@ func runScripts(t *testing.T, dir string, cp *controlplane.ControlPlane) {
 
 // commands are those of the sessions, beside testscript's.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
-	"apply": apply, "uid": uid, "digest": digest, "golden": golden, "fault": fault, "meanwhile": meanwhile, "aggregated": aggregated,
+	"apply": apply, "uid": uid, "digest": digest, "members": members, "golden": golden, "fault": fault, "meanwhile": meanwhile, "aggregated": aggregated,
 	"reports": reports, "webhook": webhook, "until": until, "eventually": eventually,
 }
 

@@ -3,9 +3,9 @@
 package e2e
 
 import (
+	"archive/zip"
 	"bytes"
 	stdcmp "cmp"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -205,26 +205,62 @@ func compareRedacted(ctx context.Context, file string) string {
 
 var words = regexp.MustCompile(`[\pL\pN]+`)
 
-// redactFile writes a snapshot once more with other names, and returns which word stands for
-// which.
-func redactFile(from, to string) (map[string]string, error) {
-	in, err := os.Open(from)
+// membersOf returns the texts of a snapshot's members, the index last.
+func membersOf(file string) ([]string, error) {
+	in, err := zip.OpenReader(file)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = in.Close() }()
+	var all []string
+	for _, m := range in.File {
+		member, err := m.Open()
+		if err != nil {
+			return nil, err
+		}
+		text, err := io.ReadAll(member)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, string(text))
+	}
+	return all, nil
+}
+
+// members writes the text of a snapshot: members FILE TEXT. With three words more, OTHER OLD NEW, it writes another snapshot, in the index of
+// which a text is replaced.
+func members(ts *testscript.TestScript, _ bool, args []string) {
+	all, err := membersOf(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(all, "")), 0o600))
+	if len(args) == 2 {
+		return
+	}
+	out, err := os.Create(ts.MkAbs(args[2]))
+	ts.Check(err)
+	z := zip.NewWriter(out)
+	index, err := z.Create("index.jsonl")
+	ts.Check(err)
+	_, err = io.WriteString(index, strings.ReplaceAll(all[len(all)-1], args[3], args[4]))
+	ts.Check(errors.Join(err, z.Close(), out.Close()))
+}
+
+// redactFile writes a snapshot once more with other names, and returns which word stands for
+// which.
+func redactFile(from, to string) (map[string]string, error) {
+	all, err := membersOf(from)
+	if err != nil {
+		return nil, err
+	}
 	out, err := os.Create(to)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = out.Close() }()
-	lines, err := gzip.NewReader(in)
-	if err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(lines)
+	last := len(all) - 1
+	index := json.NewDecoder(strings.NewReader(all[last]))
 	var header offline.Header
-	if err := decoder.Decode(&header); err != nil {
+	if err := index.Decode(&header); err != nil {
 		return nil, err
 	}
 	header.Redacted = true
@@ -234,35 +270,57 @@ func redactFile(from, to string) (map[string]string, error) {
 	}
 	w.KeepOriginals()
 	for {
-		var line struct {
-			offline.Entry
-			Answer  *offline.Answer
-			List    *offline.List
-			End     *offline.End
-			One     *offline.One
-			Trailer *offline.Trailer
-		}
-		if err := decoder.Decode(&line); err != nil {
+		var line indexLine
+		if err := index.Decode(&line); err != nil {
 			return nil, err
 		}
 		switch {
 		case line.Answer != nil:
 			err = w.Answer(line.Answer)
 		case line.List != nil:
-			err = w.Begin(line.List)
-		case line.End != nil:
-			err = w.End(*line.End)
+			err = line.List.write(w, all[:last])
 		case line.One != nil:
 			err = w.One(line.One)
 		case line.Trailer != nil:
 			return w.Originals(), w.Close(line.Trailer.Ended)
-		default:
-			err = w.Add(&line.Entry)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
+}
+
+// indexLine is a line of the index of a snapshot.
+type indexLine struct {
+	Answer  *offline.Answer
+	List    *indexList
+	One     *offline.One
+	Trailer *offline.Trailer
+}
+
+type indexList struct {
+	offline.List
+	offline.End
+	Chunks []struct{ In, At, Objects int }
+}
+
+// write writes a list with its objects, which are in the members.
+func (l *indexList) write(w *offline.Writer, members []string) error {
+	if err := w.Begin(&l.List); err != nil {
+		return err
+	}
+	for _, c := range l.Chunks {
+		for _, text := range strings.Split(members[c.In], "\n")[c.At : c.At+c.Objects] {
+			var e offline.Entry
+			if err := json.Unmarshal([]byte(text), &e); err != nil {
+				return err
+			}
+			if err := w.Add(&e); err != nil {
+				return err
+			}
+		}
+	}
+	return w.End(l.End)
 }
 
 // connectionOf returns the flags that say which cluster is meant, and as whom. The
