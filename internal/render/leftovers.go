@@ -105,7 +105,7 @@ func (d *UninstallPlan) mayKeep(r *ObjectReference) bool {
 }
 
 func (v SeenVersion) version() uninstall.Version {
-	return uninstall.Version{Resource: v.ResourceVersion, Generation: v.Generation}
+	return uninstall.Version{Resource: v.ResourceVersion, Generation: v.Generation, Metadata: v.Metadata}
 }
 
 // Leftovers are what a tool was to leave behind, of which cluster and by which plan.

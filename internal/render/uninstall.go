@@ -105,9 +105,12 @@ type KeptObject struct {
 type SeenVersion struct {
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	Generation      int64  `json:"generation,omitempty"`
+	Metadata        string `json:"metadata,omitempty"`
 }
 
-func seenVersion(v uninstall.Version) SeenVersion { return SeenVersion{v.Resource, v.Generation} }
+func seenVersion(v uninstall.Version) SeenVersion {
+	return SeenVersion{v.Resource, v.Generation, v.Metadata}
+}
 
 func newKeptObject(k *uninstall.Kept) KeptObject {
 	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says().String(), Instances: len(k.Instances), SeenVersion: seenVersion(k.Version)}

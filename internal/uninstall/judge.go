@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,6 +66,9 @@ func (j *judging) belongs(c *candidate) {
 		}
 	case ByService, ByClaimTemplate, ByHolder, ByManager:
 		j.back(c)
+		if c.left.By == ByManager {
+			j.running(c)
+		}
 		services, _ := servicesOf(c.whole)
 		if of := c.left.of(); c.left.By == ByService && !slices.Contains(services, of.Namespace+"/"+of.Name) {
 			c.hold(Repointed, of, "")
@@ -118,6 +122,38 @@ func (j *judging) back(c *candidate) {
 	case !j.Graph.Snapshot().Covers(resource, of.Namespace, of.Name):
 		c.hold(NotRead, of, "")
 	}
+}
+
+// running holds what a program has written that runs again, maybe in a workload of another name.
+func (j *judging) running(c *candidate) {
+	for _, r := range j.present() {
+		ran := func(e metav1.ManagedFieldsEntry) bool {
+			return e.Subresource == "" && r.programs.of(c.Object.Namespace, e.Manager) != ""
+		}
+		if slices.ContainsFunc(c.whole.GetManagedFields(), ran) {
+			c.hold(UsedBy, r.Identity(), r.UID())
+		}
+	}
+}
+
+// runner is a workload that is there.
+type runner struct {
+	graph.Node
+	programs programs
+}
+
+// runnersNow are all of them.
+func (j *judging) runnersNow() (all []runner) {
+	for _, n := range j.runners(func(string) bool { return true }) {
+		p := programs{}
+		for _, name := range j.programsOf(n) {
+			if controllers.IsProgram(name) || controllers.IsCommon(name) {
+				p[[2]string{n.Namespace(), name}] = name
+			}
+		}
+		all = append(all, runner{n, p})
+	}
+	return all
 }
 
 // deliveredBy is the release or the tool's object that an object says it is of, zero when that is what was uninstalled, or nothing.
@@ -240,7 +276,9 @@ func (j *judging) ruled(c *candidate) {
 				continue
 			}
 			about := func(rule rbacv1.PolicyRule) bool {
-				return slices.Contains(rule.APIGroups, of.Group) && slices.ContainsFunc(rule.Resources, func(name string) bool { name, _, _ = strings.Cut(name, "/"); return name == of.Resource })
+				names := func(name string) bool { name, _, _ = strings.Cut(name, "/"); return name == of.Resource }
+				everyGroup, every := slices.Contains(rule.APIGroups, "*"), slices.Contains(rule.Resources, "*")
+				return !(everyGroup && every) && (everyGroup || slices.Contains(rule.APIGroups, of.Group)) && (every || slices.ContainsFunc(rule.Resources, names))
 			}
 			if id := evidence.IdentityOf(resource, kind, &items[i]); slices.ContainsFunc(role.Rules, about) && !j.enough(c) {
 				c.hold(NamedBy, say.Of(ruledBy, id), id.UID)

@@ -3,6 +3,9 @@
 package uninstall
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -62,20 +65,30 @@ func (l *Left) of() graph.Identity {
 	return evidence.Named(kind, namespace, name)
 }
 
-// Version is that of an object when it was looked at. Generation is 0 for types that have none.
+// Version is that of an object when it was looked at. Generation is 0 for types that have none. Metadata is a digest of the labels, the
+// finalizers and who has written anything but the status.
 type Version struct {
 	Resource   string
 	Generation int64
+	Metadata   string
 }
 
 // versionOf is that of a whole object.
 func versionOf(o *unstructured.Unstructured) Version {
-	return Version{o.GetResourceVersion(), o.GetGeneration()}
+	writers := sets.New[string]()
+	for _, e := range o.GetManagedFields() {
+		if e.Subresource == "" {
+			writers.Insert(string(e.Operation) + " " + e.Manager)
+		}
+	}
+	text, _ := json.Marshal([]any{o.GetLabels(), o.GetFinalizers(), sets.List(writers)}) // of strings
+	return Version{o.GetResourceVersion(), o.GetGeneration(), fmt.Sprintf("%.8x", sha256.Sum256(text))}
 }
 
-// changedTo reports whether an object is another one than it was, but for its status and its metadata where the type tells these apart.
+// changedTo reports whether an object is another one than it was, but for its status where the type tells that apart.
 func (v Version) changedTo(now Version) bool {
-	return v.Resource != "" && v.Resource != now.Resource && (v.Generation == 0 || v.Generation != now.Generation)
+	same := v.Generation != 0 && v.Generation == now.Generation && v.Metadata == now.Metadata
+	return v.Resource != "" && v.Resource != now.Resource && !same
 }
 
 // leftovers looks for what is left.

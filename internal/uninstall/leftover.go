@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
@@ -90,6 +89,8 @@ type judging struct {
 	all []candidate
 	// namesakes returns the releasesNamed, which are looked for once.
 	namesakes func() []graph.Node
+	// present returns the runnersNow, which are read once.
+	present func() []runner
 }
 
 // candidate is a leftover with everything that keeps it.
@@ -109,7 +110,7 @@ func (c *candidate) hold(why Holding, detail any, by types.UID) {
 // was to be deleted is gone, so anything that has its name is another object.
 func (w *World) Leftovers(s *Saved) []Leftover {
 	j := &judging{World: w, Saved: s}
-	j.namesakes = sync.OnceValue(j.releasesNamed)
+	j.namesakes, j.present = sync.OnceValue(j.releasesNamed), sync.OnceValue(j.runnersNow)
 	for _, l := range s.Left {
 		j.find(l)
 	}
@@ -254,6 +255,9 @@ func (j *judging) mentioned() {
 			continue
 		}
 		for _, u := range found.of[c.Object] {
+			if u.sure < leastSure(c.Object) {
+				continue
+			}
 			if u.sure >= mention.Near { // otherwise it may be the name of something else
 				c.hold(UsedBy, u.by, u.by.UID)
 			} else {
@@ -268,9 +272,16 @@ func (j *judging) mentioned() {
 	}
 }
 
-// nameable reports whether other objects may name one like it, other than as services are called.
+// nameable reports whether other objects may name one like it.
 func nameable(id graph.Identity) bool {
-	r := id.Resource
-	calls := []schema.GroupResource{evidence.ValidatingWebhooks.GroupResource(), evidence.MutatingWebhooks.GroupResource(), evidence.APIServices.GroupResource()}
-	return !slices.Contains(calls, r.GroupResource()) && !r.IsCRD() && r.GroupResource() != evidence.Leases.GroupResource()
+	return id.Resource.GroupResource() != evidence.Leases.GroupResource()
+}
+
+// leastSure is how sure a name must be: the configurations of webhooks are often called as what serves them.
+func leastSure(id graph.Identity) mention.Sure {
+	switch id.Resource.GroupResource() {
+	case evidence.ValidatingWebhooks.GroupResource(), evidence.MutatingWebhooks.GroupResource(), evidence.APIServices.GroupResource():
+		return mention.Field
+	}
+	return mention.Text
 }

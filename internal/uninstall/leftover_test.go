@@ -18,7 +18,7 @@ import (
 
 // judged says what becomes of leftovers. A case begins with "leftovers", a tool, a name and a namespace; the cluster is that after the tool
 // has run. After a line with -- comes what was said before, "goes Kind/namespace/name" of what the tool deletes itself, "takes" of what
-// goes with that, "of Kind namespace name" of who delivered it (the release, for Helm), "left Belonging Kind/name detail" "kept Kind/name" and "made Kind/name"; at=2 and generation=3 are the version that it
+// goes with that, "of Kind namespace name" of who delivered it (the release, for Helm), "left Belonging Kind/name detail" "kept Kind/name" and "made Kind/name"; at=2, generation=3 and metadata=DIGEST are the version that it
 // had (all have 1 now). "goes nothing" is a plan that deletes nothing; without any such line a Deployment of the name has gone. A UID is
 // the name, or what stands after @.
 func judged(t *testing.T, given string) string {
@@ -53,6 +53,9 @@ func judged(t *testing.T, given string) string {
 			l := uninstall.Left{By: uninstall.Belonging(f[1]), Object: identified(t, g, f[2])}
 			for _, word := range f[3:] {
 				if _, err := fmt.Sscanf(word, "at=%s", &l.Version.Resource); err == nil {
+					continue
+				}
+				if _, err := fmt.Sscanf(word, "metadata=%s", &l.Version.Metadata); err == nil {
 					continue
 				}
 				if _, err := fmt.Sscanf(word, "generation=%d", &l.Version.Generation); err != nil {

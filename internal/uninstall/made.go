@@ -109,19 +109,10 @@ var running = map[schema.GroupResource][]string{
 // programs are those of the workloads in the namespaces: the names of the workloads, of the images of their containers and of their
 // commands.
 func (l *leftovers) programs() programs {
-	var nodes []graph.Node
-	for resource := range running {
-		for n := range l.Evidence.Instances(resource) {
-			if _, made := makerOf(n); l.namespaces.Has(n.Namespace()) && !made {
-				nodes = append(nodes, n)
-			}
-		}
-	}
+	nodes := l.runners(l.namespaces.Has)
 	if !slices.ContainsFunc(nodes, func(n graph.Node) bool { return l.going[n.UID()] }) {
 		return nil
 	}
-	slices.SortFunc(nodes, graph.Node.Compare)
-	l.Evidence.Together(nodes)
 	all := programs{}
 	for _, n := range nodes {
 		for _, name := range l.programsOf(n) {
@@ -137,10 +128,24 @@ func (l *leftovers) programs() programs {
 	return all
 }
 
+// runners are the workloads that nothing has made, in some namespaces, in the order of their identities. They are read whole.
+func (w *World) runners(within func(namespace string) bool) (nodes []graph.Node) {
+	for resource := range running {
+		for n := range w.Evidence.Instances(resource) {
+			if _, made := makerOf(n); within(n.Namespace()) && !made {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	slices.SortFunc(nodes, graph.Node.Compare)
+	w.Evidence.Together(nodes)
+	return nodes
+}
+
 // programsOf are the name of a workload, and those of its images and commands.
-func (l *leftovers) programsOf(n graph.Node) []string {
+func (w *World) programsOf(n graph.Node) []string {
 	names := []string{n.Name()}
-	o, err := l.Evidence.Whole(n)
+	o, err := w.Evidence.Whole(n)
 	if err != nil {
 		return names
 	}
