@@ -227,7 +227,7 @@ func (s *Forecast) tellRefused(p *preview.Plan) {
 		o := &p.Report.Outcomes[i]
 		r, is := s.refused[o.Object.UID]
 		// In the order of another tool a refusal comes before all that would keep the object when it is being deleted.
-		before := o.Result == gc.Remaining && r.outlook == Stuck && len(p.Job.Barriers) > 0
+		before := o.Result != gc.Untouched && r.outlook == Stuck && len(p.Job.Barriers) > 0
 		if !is || o.Result != gc.Deleted && !before {
 			continue
 		}
@@ -308,14 +308,14 @@ func (s *Forecast) keeping(p *preview.Plan) *keeping {
 func (k *keeping) keeper(o *gc.Outcome) *gc.Outcome {
 	uid := o.Object.UID
 	n, known := k.graph.Node(uid)
-	if o.Result != gc.Deleted || k.goes[uid] || !known {
+	if o.Result == gc.Untouched || k.kept[uid] != nil || k.goes[uid] || !known {
 		return nil
 	}
-	if by := k.contents[uid]; by != nil {
+	if by := k.contents[uid]; by != nil && (o.Result == gc.Deleted || by.Result == gc.Remaining) {
 		return by
 	}
 	for _, owner := range n.Owners() {
-		if by := k.kept[owner.UID]; by != nil {
+		if by := k.kept[owner.UID]; by != nil && o.Result == gc.Deleted {
 			return by
 		}
 	}

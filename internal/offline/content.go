@@ -51,7 +51,7 @@ var namingFields = map[string][]string{
 	"applicationsets.argoproj.io":                 {"syncPolicy"},
 	"appprojects.argoproj.io":                     {"destinations", "clusterResourceWhitelist", "clusterResourceBlacklist", "namespaceResourceWhitelist", "namespaceResourceBlacklist"},
 	"subscriptions.operators.coreos.com":          {"name"},
-	"clusterserviceversions.operators.coreos.com": {"customresourcedefinitions", "cleanup"},
+	"clusterserviceversions.operators.coreos.com": {"customresourcedefinitions", "cleanup", "replaces"},
 }
 
 // inventoryFields are the fields of the status in which objects of some of these types say what they have deployed.

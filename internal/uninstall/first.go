@@ -72,8 +72,7 @@ func (p *Plan) WhyNotFirst(s *foresight.Forecast) say.Text {
 
 // noneEarlier says that nothing is known to help, or not everything could be read.
 func (p *Plan) noneEarlier(unread []string) say.Text {
-	unlisted := p.graph.Snapshot().Unlisted()
-	if len(unlisted) == 0 && len(unread) > 0 || slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return u.Reason == graph.Forbidden }) {
+	if len(unread) > 0 || len(p.graph.Snapshot().Unlisted()) > 0 {
 		return say.Of(notAllRead)
 	}
 	return say.Of(noEarlier)
@@ -120,12 +119,15 @@ func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
 	return say.Text{}
 }
 
-// certain is what goes with what the tool certainly deletes, when it gets that far.
+// certain is what goes with what the tool certainly deletes, and is not to stay, when it gets that far: nothing of that may be refused.
 func (p *Plan) certain(s *foresight.Forecast) graph.Set {
 	var uids []types.UID
+	own := s.Refusal(p.Own.UID) == foresight.Expected
 	for i, b := range p.Barriers {
 		for _, id := range b.Objects {
-			if p.unsure(i, s).Name == "" && p.doubts[id.UID].IsZero() && p.openOf(id) == nil {
+			stays := slices.ContainsFunc(p.wanted, func(stays wanted) bool { return stays.object.UID == id.UID })
+			refused := !own || s.Refusal(id.UID) > foresight.Expected
+			if !stays && !refused && p.unsure(i, s).Name == "" && p.doubts[id.UID].IsZero() && p.openOf(id) == nil {
 				uids = append(uids, id.UID)
 			}
 		}

@@ -85,6 +85,14 @@ func ClusterServiceVersion(w *World, n graph.Node, o *unstructured.Unstructured)
 			p.Open = append(p.Open, Open{Cause: Subscribed, Item: itemOf(sub)})
 		}
 	}
+	for csv := range w.Evidence.Instances(delivery.ClusterServiceVersions) {
+		if csv.Namespace() != n.Namespace() || csv.UID() == n.UID() {
+			continue
+		}
+		if whole, err := w.Evidence.Whole(csv); err == nil && evidence.Nested(whole, "spec", "replaces") == n.Name() {
+			p.Open = append(p.Open, Open{Cause: Upgrading, Item: itemOf(n), Detail: say.Plain(csv.Name())})
+		}
+	}
 	if cleanup, _, _ := unstructured.NestedBool(o.Object, "spec", "cleanup", "enabled"); cleanup {
 		p.Open = append(p.Open, Open{Cause: CleansUp, Item: itemOf(n)})
 	}

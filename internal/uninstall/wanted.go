@@ -46,7 +46,7 @@ func (f *following) spared() {
 	for n := range concerned.All() {
 		r := n.Resource()
 		_, made := makerOf(n)
-		if target := len(f.plan.in(n.UID())) > 0; n.Virtual() || target && !byHelm(n.Object().Labels) || !target && (made || derived.Has(r.GroupResource())) {
+		if target := len(f.plan.in(n.UID())) > 0; n.Virtual() || !target && (made || derived.Has(r.GroupResource())) {
 			continue // what a controller has made is that one's, and may bear its marks
 		}
 		if nodes[n.UID()] = n; places[r.GroupVersionResource] == nil {
@@ -129,7 +129,7 @@ const managedBy = "app.kubernetes.io/managed-by"
 func byHelm(labels map[string]string) bool { return labels[managedBy] == "Helm" }
 
 // another is who has deployed an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is known
-// to have. For a target that is a release alone: only by its marks Helm takes something over.
+// to have. That of a target is in this cluster: marks may be left of who had it before.
 func (f *following) another(o *unstructured.Unstructured, target bool) say.Text {
 	if other := delivery.Other(o); other != "" && !target {
 		return say.Plain(other)
@@ -138,8 +138,8 @@ func (f *following) another(o *unstructured.Unstructured, target bool) say.Text 
 		switch {
 		case f.plan.Of.have(m) && (m.Kind != "Release" || byHelm(o.GetLabels())):
 			return say.Text{}
-		case target && m.Kind != "Release" && m.Resource != delivery.HelmReleases, m.Kind == "Release" && !byHelm(o.GetLabels()): // of which Helm takes no notice
-		case f.exists(&m):
+		case m.Kind == "Release" && !byHelm(o.GetLabels()): // of which Helm takes no notice
+		case f.exists(&m) && !(target && m.Namespace == "" && f.named(&m) == nil):
 			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
 		}
 	}
@@ -154,10 +154,7 @@ func (f *following) tracking(of graph.Node, o *unstructured.Unstructured) say.Te
 		if !m.Usual || f.plan.Of.have(m) {
 			continue
 		}
-		for n := range f.Evidence.Instances(m.Resource) {
-			if n.Name() != m.Name || m.Namespace != "" && n.Namespace() != m.Namespace {
-				continue
-			}
+		for _, n := range f.named(&m) {
 			app, err := f.Evidence.Whole(n)
 			if err != nil || delivery.Lists(m.Resource, app, entry) { // it is noted as unread
 				return say.Plain(n.Identity())
@@ -165,6 +162,16 @@ func (f *following) tracking(of graph.Node, o *unstructured.Unstructured) say.Te
 		}
 	}
 	return say.Text{}
+}
+
+// named are the tools' objects that a mark names: in any namespace where it does not say one.
+func (f *following) named(m *delivery.Mark) (all []graph.Node) {
+	for n := range f.Evidence.Instances(m.Resource) {
+		if n.Name() == m.Name && (m.Namespace == "" || n.Namespace() == m.Namespace) {
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // exists reports whether who has deployed an object is there, or may be.
