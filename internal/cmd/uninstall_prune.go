@@ -122,23 +122,27 @@ func (o *pruneOptions) read() error {
 }
 
 // manifestsIn returns the manifests of a directory, or of what a link leads to, by the ends of their names, as kubectl does. A directory
-// without any is an error: what is not read would count as gone.
+// without any is an error, or with some in a subdirectory that is not to be read: what is not read would count as gone.
 func manifestsIn(directory string, recursive bool) (files []string, err error) {
 	at, err := filepath.EvalSymlinks(directory)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", directory, reason(err))
 	}
-	visitors, err := resource.ExpandPathsToFileVisitors(nil, at, recursive, resource.FileExtensions, nil)
+	visitors, err := resource.ExpandPathsToFileVisitors(nil, at, true, resource.FileExtensions, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", directory, reason(err))
 	}
 	for _, visitor := range visitors {
-		files = append(files, visitor.(*resource.FileVisitor).Path)
+		file := visitor.(*resource.FileVisitor).Path
+		if below, err := filepath.Rel(at, file); !recursive && (err != nil || filepath.Dir(below) != ".") {
+			return nil, hintedError{fmt.Errorf("reading %s: %s is in a subdirectory", directory, below), "-R reads subdirectories, too"}
+		}
+		files = append(files, file)
 	}
 	if len(files) == 0 {
 		return nil, hintedError{
 			fmt.Errorf("reading %s: there are no files in it that end with %s", directory, strings.Join(resource.FileExtensions, ", ")),
-			"-R reads its subdirectories, too; where there are no manifests any more, give an empty file",
+			"where there are no manifests any more, give an empty file",
 		}
 	}
 	return files, nil

@@ -13,7 +13,7 @@ import (
 // TestManifestsIn follows a link to a directory, and never takes one for empty of which it reads nothing.
 func TestManifestsIn(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"v2/a.yaml", "v2/b.json", "v2/c.txt", "v2/more/d.yml", "deep/more/d.yml", "other/x.YAML"} {
+	for _, name := range []string{"v2/a.yaml", "v2/b.json", "v2/c.txt", "v2/more/d.yml", "deep/more/d.yml", "other/x.YAML", "flat/a.yaml", "flat/more/c.txt"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -30,8 +30,8 @@ func TestManifestsIn(t *testing.T) {
 		recursive bool
 		want      []string
 	}{
-		{"v2", false, []string{"v2/a.yaml", "v2/b.json"}},
-		{"current", false, []string{"v2/a.yaml", "v2/b.json"}},
+		{"v2", false, nil},
+		{"flat", false, []string{"flat/a.yaml"}},
 		{"current", true, []string{"v2/a.yaml", "v2/b.json", "v2/more/d.yml"}},
 		{"deep", false, nil},
 		{"other", false, nil},

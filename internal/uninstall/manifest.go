@@ -128,11 +128,13 @@ func ReadManifest(text []byte) ([]Item, error) {
 		if err != nil || len(part) > 0 && d.read(part) != nil {
 			return nil, errNoObject(number)
 		}
-		switch {
-		case d.APIVersion == "" && d.Kind == "" && d.Metadata.Name == "":
+		switch text := string(bytes.TrimSpace(part)); {
+		case text == "" || text == "null" || text == "{}":
 			continue // comments, or nothing
 		case d.APIVersion == "" || d.Kind == "":
 			return nil, errNoKind(number)
+		case strings.HasPrefix(d.APIVersion, "kustomize.config.k8s.io/"):
+			return nil, errKustomize(number)
 		}
 		found, err := d.items(&d)
 		if err != nil {

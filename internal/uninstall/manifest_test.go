@@ -27,6 +27,10 @@ func TestReadManifest(t *testing.T) {
 		{"a list in a list", `{"apiVersion":"v1","kind":"List","items":[{"kind":"SecretList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}]}`, "a"},
 		{"an object whose kind ends as that of a list", `{"apiVersion":"example.com/v1","kind":"AllowList","metadata":{"name":"a"}}`, "a"},
 		{"a list of what is no object", `{"apiVersion":"v1","kind":"List","items":["a"]}`, "error"},
+		{"an empty object", "{}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: a}}", "a"},
+		{"values", "replicas: 3\nimage: web\n", "error"},
+		{"a kustomization", "{apiVersion: kustomize.config.k8s.io/v1beta1, kind: Kustomization, resources: [a.yaml]}", "error"},
+		{"a kustomization that does not say so", "resources: [a.yaml]", "error"},
 		{"what is no document", "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\nplain", "error"},
 		{"what is no JSON after some", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}} {"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"}} x`, "error"},
 	} {

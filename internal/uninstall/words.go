@@ -357,6 +357,10 @@ func errNoKind(document int) error {
 	return fmt.Errorf("document %d has no apiVersion or no kind", document)
 }
 
+func errKustomize(document int) error {
+	return fmt.Errorf("document %d is for kustomize: build what it stands for, with kubectl kustomize DIRECTORY > FILE", document)
+}
+
 func errInChart(file string, err error) error { return fmt.Errorf("%s of its chart: %w", file, err) }
 
 var errNoRecord = errors.New("it is not the record of a Helm release")
