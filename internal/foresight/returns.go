@@ -3,6 +3,7 @@
 package foresight
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,8 +78,14 @@ func (l *returning) returns() []Return {
 			}
 		}
 	}
+	all = slices.DeleteFunc(all, func(r Return) bool { return l.untyped(r.Object) })
 	graph.SortByIdentity(all, func(r *Return) graph.Identity { return r.Object })
 	return all
+}
+
+// untyped reports whether the definition of an object's type goes, too: nothing can be recreated then.
+func (l *returning) untyped(id graph.Identity) bool {
+	return slices.ContainsFunc(l.now.evidence.Named(evidence.CRDs.GroupResource(), "", id.Resource.GroupResource().String()), func(n graph.Node) bool { return l.going[n.UID()] })
 }
 
 // ofSet is a claim that a StatefulSet makes again.

@@ -402,6 +402,14 @@ func (p *Plan) mayKeep(o *gc.Outcome) bool {
 // await has what awaits something that is not deleted not be deleted either, and reports whether anything changed: the barriers after an
 // awaited one, and a delegate that waits for all that its controller deletes. gc.InWaves says it of the tool's own barriers.
 func (p *Plan) await(by map[types.UID]*gc.Outcome) (changed bool) {
+	for _, o := range by {
+		if held, args := o.Reason.Find(gc.EarlierWave); held >= 0 && o.Result == gc.Remaining {
+			id, _ := args[0].(graph.Identity)
+			if before := by[id.UID]; before != nil && before.Result == gc.Unknown {
+				o.Result, o.Reason, changed = gc.Unknown, say.Of(waitsFor, id), true
+			}
+		}
+	}
 	wait := func(id graph.Identity, awaited *Barrier) {
 		o := by[id.UID]
 		for _, before := range awaited.Objects {

@@ -129,7 +129,7 @@ func (r *Report) foreseen(w *World) {
 		s.Returns[i].Reinstalled(p.Of.have)
 	}
 	r.Left = w.Left(p, r.Preview, s.ClaimsKept())
-	r.Fails = p.Spoils() != nil || s.Sticks(false) || s.CertainlyBreaks() // or might, if new manifests change it
+	r.Fails = p.Spoils() != nil || s.Sticks(false) || len(s.Breaks) > 0
 	r.later()
 }
 

@@ -4,8 +4,6 @@ package gc
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -45,10 +43,10 @@ func InWaves(ctx context.Context, g *graph.Graph, waves []Wave, options DeleteOp
 	for i := range waves {
 		c, why := next(ctx, i)
 		if ctx.Err() != nil {
-			return r.hold(waves[i:], errNotReached), ctx.Err()
+			return r.hold(waves[i:], say.Of(notReached)), ctx.Err()
 		}
 		if why != nil {
-			return r.hold(waves[i:], why), nil
+			return r.hold(waves[i:], say.Plain(why)), nil
 		}
 		if len(waves) == 1 && len(waves[i].Ahead) == 0 {
 			return c.Delete(ctx, waves[i].Targets, options)
@@ -62,15 +60,13 @@ func InWaves(ctx context.Context, g *graph.Graph, waves []Wave, options DeleteOp
 		r.addGone(&waves[i], c.snapshot)
 		switch left := r.left(&waves[i]); {
 		case err != nil:
-			return r.hold(waves[i+1:], errNotReached), err
+			return r.hold(waves[i+1:], say.Of(notReached)), err
 		case left != nil:
-			return r.hold(waves[i+1:], fmt.Errorf("not deleted, because an object of an earlier wave still exists: %s", left.Object.Identity())), nil
+			return r.hold(waves[i+1:], say.Of(EarlierWave, left.Object.Identity())), nil
 		}
 	}
 	return r.report(), nil
 }
-
-var errNotReached = errors.New("it was not reached")
 
 // joined is the report of several waves.
 type joined struct {
@@ -120,7 +116,7 @@ func (r *joined) left(w *Wave) *Outcome {
 }
 
 // hold says of what waves concern that are not begun why that is so.
-func (r *joined) hold(waves []Wave, why error) *Report {
+func (r *joined) hold(waves []Wave, why say.Text) *Report {
 	held := map[types.UID]bool{}
 	var uids []types.UID
 	for i := range waves {
@@ -136,7 +132,7 @@ func (r *joined) hold(waves []Wave, why error) *Report {
 		case n.Virtual() || !n.HasUID(), known != nil && (known.Result == Deleted || known.Object.BeingDeleted() || !held[o.Object.UID]):
 			continue
 		case held[o.Object.UID]:
-			o.Result, o.Reason = Remaining, say.Plain(why)
+			o.Result, o.Reason = Remaining, why
 		default:
 			o.Reason = r.ownerOf(n)
 		}
