@@ -3,8 +3,10 @@
 package foresight
 
 import (
+	"cmp"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -26,12 +28,12 @@ type naming struct {
 	// without says what becomes of the users.
 	without string
 	// needs reports whether a user needs what it names; nil: each does.
-	needs func(named, user *unstructured.Unstructured) bool
+	needs func(l *forecaster, named, user *unstructured.Unstructured) bool
 }
 
 // needsClass reports whether a claim or StatefulSet needs its StorageClass, or may. Volumes that nobody provisions are bound by its name
 // alone (pkg/controller/volume/persistentvolume/util.go, IsDelayBindingMode).
-func needsClass(class, user *unstructured.Unstructured) bool {
+func needsClass(_ *forecaster, class, user *unstructured.Unstructured) bool {
 	provisioner, _, _ := unstructured.NestedString(class.Object, "provisioner")
 	expands, _, _ := unstructured.NestedBool(class.Object, "allowVolumeExpansion")
 	return provisioner != "kubernetes.io/no-provisioner" && (expands || evidence.Nested(user, "spec", "volumeName") == "")
@@ -39,9 +41,20 @@ func needsClass(class, user *unstructured.Unstructured) bool {
 
 // needsDriver reports whether a volume needs its CSIDriver: without one it would have to be attached (pkg/volume/csi/csi_plugin.go,
 // skipAttach).
-func needsDriver(driver, _ *unstructured.Unstructured) bool {
+func needsDriver(_ *forecaster, driver, _ *unstructured.Unstructured) bool {
 	attaches, said, _ := unstructured.NestedBool(driver.Object, "spec", "attachRequired")
 	return said && !attaches
+}
+
+// needsRole reports whether a binding gives the rights of a role to users, or to accounts that stay.
+func needsRole(l *forecaster, role, user *unstructured.Unstructured) bool {
+	var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
+	if !evidence.Decode(user, &b) || b.RoleRef.Kind != role.GetKind() {
+		return false
+	}
+	return slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+		return s.Kind != rbacv1.ServiceAccountKind || len(l.then.evidence.Named(evidence.ServiceAccounts.GroupResource(), cmp.Or(s.Namespace, b.Namespace), s.Name)) > 0
+	})
 }
 
 // workloads have templates of pods.
@@ -55,6 +68,8 @@ var namings = []naming{
 	{"csidrivers.storage.k8s.io", []string{"persistentvolumes"}, "spec.csi.driver", attachesNone, needsDriver},
 	{"deviceclasses.resource.k8s.io", []string{"resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"}, "", allocatesNone, nil},
 	{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", []string{"flowschemas.flowcontrol.apiserver.k8s.io"}, "", ignoresSchema, nil},
+	{"clusterroles.rbac.authorization.k8s.io", []string{"clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"}, "roleRef.name", grantsNone, needsRole},
+	{"roles.rbac.authorization.k8s.io", []string{"rolebindings.rbac.authorization.k8s.io"}, "roleRef.name", grantsNone, needsRole},
 	{"priorityclasses.scheduling.k8s.io", workloads, "", startsNone, nil},
 	{"runtimeclasses.node.k8s.io", workloads, "", startsNone, nil},
 	{"serviceaccounts", workloads, "", startsNone, nil},
@@ -172,7 +187,7 @@ func (l *forecaster) wants(d *named, user *unstructured.Unstructured) bool {
 		return true
 	}
 	whole, err := l.now.evidence.Whole(d.Node)
-	return err == nil && d.needs(whole, user) // an error is noted as unread
+	return err == nil && d.needs(l, whole, user) // an error is noted as unread
 }
 
 // used looks for what uses an object whose controller waits until nothing does. With what uses it it can go first, if all of that goes;

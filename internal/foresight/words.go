@@ -202,6 +202,7 @@ const (
 	attachesNone     say.Word = "its volumes would have to be attached then, and pods that start wait for that (attachRequired: false)"
 	allocatesNone    say.Word = "a claim without devices gets none"
 	ignoresSchema    say.Word = "the API server ignores a FlowSchema whose level does not exist"
+	grantsNone       say.Word = "they give no rights any more"
 	startsNone       say.Word = "their new pods do not start"
 	provisionsNone   say.Word = "a claim without a volume gets none, and no claim can be expanded"
 	refreshesNone    say.Word = "no Secret is refreshed from it any more"
