@@ -48,7 +48,11 @@ func (p *Plan) WhyNotFirst(s *foresight.Forecast) say.Text {
 		}
 		return why
 	}
-	if later := slices.DeleteFunc(s.Refusers(), func(id graph.Identity) bool { return len(p.in(id.UID)) == 0 }); len(later) > 0 {
+	if all := s.Refusers(); len(all) > 0 {
+		later := slices.DeleteFunc(slices.Clone(all), func(id graph.Identity) bool { return len(p.in(id.UID)) == 0 })
+		if len(later) == 0 {
+			return say.Of(refuserStays, someOf(all))
+		}
 		return say.Of(refuserFirst, someOf(later))
 	}
 	if !ofKubernetes.IsZero() {

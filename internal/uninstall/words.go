@@ -33,6 +33,7 @@ const (
 	helm4Skips       say.Word = ": Helm 4 would skip it"
 	notCertain       say.Word = "unclear whether the tool deletes %s, so it is not deleted first"
 	refuserFirst     say.Word = "delete first %s, which rejects deletes as soon as nothing answers it"
+	refuserStays     say.Word = "%s, which stays, rejects deletes as soon as nothing answers it: delete that first if no other release needs it"
 	kubernetesOwn    say.Word = "%s is of a type of Kubernetes, and is not deleted first: its controller might wait for what uses it"
 	notAllRead       say.Word = "ask a user who is allowed to read everything: by what could be read nothing is deleted first"
 	notBeforeUnread  say.Word = "nothing is deleted ahead of hooks that were not read: put them into the file"
