@@ -276,15 +276,19 @@ type keeping struct {
 	// kept are the outcomes of what stays, or may, and with keeps what it contains; goes is
 	// what the plan deletes whatever becomes of its owners.
 	kept, contents map[types.UID]*gc.Outcome
-	goes           map[types.UID]bool
+	// certain are those of which the deletion is certainly refused.
+	goes, certain map[types.UID]bool
 }
 
 func (s *Forecast) keeping(p *preview.Plan) *keeping {
-	k := &keeping{graph: p.Graph, kept: map[types.UID]*gc.Outcome{}, contents: map[types.UID]*gc.Outcome{}, goes: map[types.UID]bool{}}
+	k := &keeping{graph: p.Graph, kept: map[types.UID]*gc.Outcome{}, contents: map[types.UID]*gc.Outcome{}, goes: map[types.UID]bool{}, certain: map[types.UID]bool{}}
 	for i := range p.Report.Outcomes {
 		if o := &p.Report.Outcomes[i]; !s.refused[o.Object.UID].why.IsZero() {
 			k.kept[o.Object.UID] = o
 		}
+	}
+	for _, uid := range s.Refused() {
+		k.certain[uid] = true
 	}
 	for _, id := range p.Job.Targets {
 		n, known := p.Graph.Node(id.UID)
@@ -311,7 +315,7 @@ func (k *keeping) keeper(o *gc.Outcome) *gc.Outcome {
 	if o.Result == gc.Untouched || k.kept[uid] != nil || k.goes[uid] || !known {
 		return nil
 	}
-	if by := k.contents[uid]; by != nil && (o.Result == gc.Deleted || by.Result == gc.Remaining) {
+	if by := k.contents[uid]; by != nil && (o.Result == gc.Deleted || k.certain[by.Object.UID]) {
 		return by
 	}
 	for _, owner := range n.Owners() {

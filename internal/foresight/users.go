@@ -49,7 +49,7 @@ func needsDriver(_ *forecaster, driver, _ *unstructured.Unstructured) bool {
 // needsRole reports whether a binding gives the rights of a role to users, or to accounts that stay.
 func needsRole(l *forecaster, role, user *unstructured.Unstructured) bool {
 	var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
-	if !evidence.Decode(user, &b) || b.RoleRef.Kind != role.GetKind() {
+	if !evidence.Decode(user, &b) || (b.RoleRef.Kind == "Role") != (role.GetNamespace() != "") {
 		return false
 	}
 	return slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {

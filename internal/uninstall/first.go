@@ -62,11 +62,7 @@ func (p *Plan) WhyNotFirst(s *foresight.Forecast) say.Text {
 		return say.Of(convertedFirst, someOf(p.early))
 	}
 	if taken := p.first(TakenOver); taken != nil {
-		why := say.Of(isTakenOver, taken.Item.Identity())
-		if len(p.Of.releases()) > 0 {
-			why = why.And(helm4Skips)
-		}
-		return why
+		return say.Of(isTakenOver, taken.Item.Identity(), taken.Detail)
 	}
 	if spoilt := p.Spoils(); spoilt != nil {
 		return say.Of(isToStay, spoilt.Item.Identity())
@@ -110,8 +106,15 @@ func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
 			return say.Of(isUninstallation, id)
 		case controlled(n.Resource().GroupResource()) != nil:
 			return say.Of(deletesMore, with, argument(with))
-		case slices.ContainsFunc(p.wanted, func(stays wanted) bool { return stays.object.UID == with.UID }):
-			return say.Of(isToStay, with)
+		}
+		for _, stays := range p.wanted {
+			switch {
+			case stays.object.UID != n.UID():
+			case stays.cause == TakenOver:
+				return say.Of(isTakenOver, n.Identity(), stays.why)
+			default:
+				return say.Of(isToStay, n.Identity())
+			}
 		}
 	}
 	switch {
