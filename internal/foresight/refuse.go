@@ -235,6 +235,9 @@ func (s *Forecast) tellRefused(p *preview.Plan) {
 		if r.outlook == Stuck {
 			o.Result = gc.Remaining
 		}
+		if !r.begun {
+			o.WaitingFor = nil
+		}
 		delete(p.Expected, o.Object.UID)
 		if before := inside[o.Object.Namespace]; before == nil || before.Result == gc.Unknown && o.Result == gc.Remaining {
 			inside[o.Object.Namespace] = o
@@ -262,7 +265,7 @@ func (s *Forecast) tellKept(p *preview.Plan) {
 		for i := range p.Report.Outcomes {
 			o := &p.Report.Outcomes[i]
 			if by := k.keeper(o); by != nil {
-				o.Result, o.Reason = by.Result, say.Of(onlyWith, by.Object.Identity())
+				o.Result, o.Reason, o.WaitingFor = by.Result, say.Of(onlyWith, by.Object.Identity()), nil
 				k.kept[o.Object.UID], again = by, true
 				delete(p.Expected, o.Object.UID)
 			}
