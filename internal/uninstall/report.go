@@ -124,7 +124,7 @@ func (r *Report) foreseen(w *World) {
 	}
 	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })           // with its namespace, or its owner
 	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
-	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.Of.have(r.Deliverer()) })
+	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.own(r.Deliverer()) })
 	for i := range s.Returns {
 		s.Returns[i].Reinstalled(p.Of.have)
 	}

@@ -75,7 +75,7 @@ func (f *following) spared() {
 		}
 		n := nodes[o.GetUID()]
 		by := f.another(o, target)
-		if by.IsZero() && !target {
+		if by.IsZero() {
 			by = f.tracking(n, o)
 		}
 		if !by.IsZero() {
@@ -136,7 +136,7 @@ func (f *following) another(o *unstructured.Unstructured, target bool) say.Text 
 	}
 	for _, m := range f.plan.Of.marks(o) {
 		switch {
-		case f.plan.Of.have(m) && (m.Kind != "Release" || byHelm(o.GetLabels())):
+		case f.plan.own(m) && (m.Kind != "Release" || byHelm(o.GetLabels())):
 			return say.Text{}
 		case m.Kind == "Release" && !byHelm(o.GetLabels()): // of which Helm takes no notice
 		case f.exists(&m) && !(target && m.Namespace == "" && f.named(&m) == nil):
@@ -146,12 +146,15 @@ func (f *following) another(o *unstructured.Unstructured, target bool) say.Text 
 	return say.Text{}
 }
 
+// own reports whether a mark names who deployed what is removed.
+func (p *Plan) own(m delivery.Mark) bool { return p.Of.have(m) || p.pruners.have(m) }
+
 // tracking is the Application whose name is in the usual label of an object, and that lists the object; zero without one.
 func (f *following) tracking(of graph.Node, o *unstructured.Unstructured) say.Text {
 	r := of.Resource()
 	entry := delivery.Entry{Group: r.Group, Kind: r.Kind, Namespace: of.Namespace(), Name: of.Name()}
 	for _, m := range delivery.Marks(o) {
-		if !m.Usual || f.plan.Of.have(m) {
+		if !m.Usual || f.plan.own(m) {
 			continue
 		}
 		for _, n := range f.named(&m) {
