@@ -24,7 +24,7 @@ import (
 const (
 	APIVersion = "kubectl-gc/v1"
 	Kind       = "Snapshot"
-	// Format is the version that Writer writes. A reader takes this and earlier ones.
+	// Format is the version that Writer writes, and the only one that is read.
 	Format = 2
 )
 
