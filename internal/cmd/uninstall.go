@@ -139,7 +139,7 @@ func (o *uninstallOptions) next(u *render.Uninstall) string {
 	switch {
 	case u.Halt != nil:
 		return ""
-	case len(u.First(u.Forecast)) > 0 && o.files == nil:
+	case len(u.First(u.Forecast)) > 0:
 		return o.again(ofThisRun, "--prepare")
 	case u.Sticks(), u.Spoils() != nil:
 		steps = append(steps, u.NoneFirst())

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,7 +103,11 @@ func (o *pruneOptions) read() error {
 	for i, name := range o.args {
 		files := []string{name}
 		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			if files, err = manifestsIn(name, o.recursive); err != nil {
+			var below []string
+			if files, below, err = manifestsIn(name, o.recursive); err != nil {
+				return err
+			}
+			if err := o.noneIn(name, below); err != nil {
 				return err
 			}
 		}
@@ -121,31 +126,60 @@ func (o *pruneOptions) read() error {
 	return nil
 }
 
-// manifestsIn returns the manifests of a directory, or of what a link leads to, by the ends of their names, as kubectl does. A directory
-// without any is an error, or with some in a subdirectory that is not to be read: what is not read would count as gone.
-func manifestsIn(directory string, recursive bool) (files []string, err error) {
+// manifestsIn returns the files of a directory, or of what a link leads to, that may be manifests by the ends of their names, as kubectl
+// reads them, and those below it that kubectl does not read: in its subdirectories unless they are to be read, and in directories that links
+// lead to. A directory without any is an error: what is not read would count as gone.
+func manifestsIn(directory string, recursive bool) (files, below []string, err error) {
 	at, err := filepath.EvalSymlinks(directory)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", directory, reason(err))
+	if err == nil {
+		files, err = filesIn(at)
 	}
-	visitors, err := resource.ExpandPathsToFileVisitors(nil, at, true, resource.FileExtensions, nil)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", directory, reason(err))
+		return nil, nil, fmt.Errorf("reading %s: %w", directory, reason(err))
 	}
-	for _, visitor := range visitors {
-		file := visitor.(*resource.FileVisitor).Path
-		if below, err := filepath.Rel(at, file); !recursive && (err != nil || filepath.Dir(below) != ".") {
-			return nil, hintedError{fmt.Errorf("reading %s: %s is in a subdirectory", directory, below), "-R reads subdirectories, too"}
+	if !recursive {
+		below = slices.Clone(files)
+		direct := func(file string) bool { return filepath.Dir(file) == filepath.Clean(at) }
+		files, below = slices.DeleteFunc(files, func(file string) bool { return !direct(file) }), slices.DeleteFunc(below, direct)
+	}
+	err = filepath.WalkDir(at, func(path string, entry fs.DirEntry, err error) error {
+		info, missing := os.Stat(path)
+		if err != nil || entry.Type()&fs.ModeSymlink == 0 || missing != nil || !info.IsDir() || strings.HasPrefix(entry.Name(), "..") { // as mounted ConfigMaps have
+			return err
 		}
-		files = append(files, file)
-	}
-	if len(files) == 0 {
-		return nil, hintedError{
+		linked, err := filesIn(path + string(filepath.Separator))
+		below = append(below, linked...)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("reading %s: %w", directory, reason(err))
+	case len(files) == 0:
+		return nil, nil, hintedError{
 			fmt.Errorf("reading %s: there are no files in it that end with %s", directory, strings.Join(resource.FileExtensions, ", ")),
-			"where there are no manifests any more, give an empty file",
+			"-R reads its subdirectories, too; where there are no manifests any more, give an empty file",
 		}
 	}
-	return files, nil
+	return files, below, nil
+}
+
+// filesIn returns the files of a directory and its subdirectories that may be manifests.
+func filesIn(directory string) (files []string, err error) {
+	visitors, err := resource.ExpandPathsToFileVisitors(nil, directory, true, resource.FileExtensions, nil)
+	for _, visitor := range visitors {
+		files = append(files, visitor.(*resource.FileVisitor).Path)
+	}
+	return files, err
+}
+
+// noneIn returns an error if one of the files that are not read of a directory has objects.
+func (g *globals) noneIn(directory string, unread []string) error {
+	for _, file := range unread {
+		if items, err := g.manifest(file); err == nil && len(items) > 0 {
+			return hintedError{fmt.Errorf("reading %s: %s is a manifest in a subdirectory", directory, file), "-R reads subdirectories, too, but for those that links lead to"}
+		}
+	}
+	return nil
 }
 
 // manifest reads the objects of a file.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // TestManifestsIn follows a link to a directory, and never takes one for empty of which it reads nothing.
@@ -25,22 +26,30 @@ func TestManifestsIn(t *testing.T) {
 	if err := os.Symlink("v2", filepath.Join(dir, "current")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("../v2/more", filepath.Join(dir, "flat/linked")); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		directory string
 		recursive bool
 		want      []string
+		below     []string
 	}{
-		{"v2", false, nil},
-		{"flat", false, []string{"flat/a.yaml"}},
-		{"current", true, []string{"v2/a.yaml", "v2/b.json", "v2/more/d.yml"}},
-		{"deep", false, nil},
-		{"other", false, nil},
+		{"v2", false, []string{"v2/a.yaml", "v2/b.json"}, []string{"v2/more/d.yml"}},
+		{"current", false, []string{"v2/a.yaml", "v2/b.json"}, []string{"v2/more/d.yml"}},
+		{"flat", false, []string{"flat/a.yaml"}, []string{"flat/linked/d.yml"}},
+		{"flat", true, []string{"flat/a.yaml"}, []string{"flat/linked/d.yml"}},
+		{"current", true, []string{"v2/a.yaml", "v2/b.json", "v2/more/d.yml"}, nil},
+		{"deep", false, nil, nil},
+		{"other", false, nil, nil},
 	} {
-		files, err := manifestsIn(filepath.Join(dir, c.directory), c.recursive)
-		for i := range files {
-			files[i], _ = filepath.Rel(dir, files[i])
+		files, below, err := manifestsIn(filepath.Join(dir, c.directory), c.recursive)
+		for _, all := range [][]string{files, below} {
+			for i := range all {
+				all[i], _ = filepath.Rel(dir, all[i])
+			}
 		}
-		if diff := cmp.Diff(c.want, files); diff != "" || (err == nil) != (c.want != nil) {
+		if diff := cmp.Diff(c.want, files) + cmp.Diff(c.below, below, cmpopts.EquateEmpty()); diff != "" || (err == nil) != (c.want != nil) {
 			t.Errorf("%s: %v\n%s", c.directory, err, diff)
 		}
 	}

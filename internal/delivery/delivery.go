@@ -5,6 +5,7 @@
 package delivery
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,7 +48,7 @@ type marking struct {
 // Argo CD may be set to use.
 var markings = []marking{
 	{Applications, "Application", "argocd.argoproj.io/", func(_, annotations map[string]string) Mark {
-		id, _, _ := strings.Cut(annotations["argocd.argoproj.io/tracking-id"], ":")
+		id, _, _ := strings.Cut(annotations[tracking], ":")
 		return application(id)
 	}},
 	{Applications, "Application", "argocd.argoproj.io/", func(labels, _ map[string]string) Mark { return application(labels["argocd.argoproj.io/instance"]) }},
@@ -104,7 +105,25 @@ func flux(kind string, resource schema.GroupResource) marking {
 }
 
 // Marks returns what an object bears, the first one first that counts.
-func Marks(o *unstructured.Unstructured) []Mark { return MarksOf(o.GetLabels(), o.GetAnnotations()) }
+func Marks(o *unstructured.Unstructured) []Mark {
+	annotations := o.GetAnnotations()
+	if id := annotations[tracking]; id != "" && !tracks(id, o) {
+		annotations = maps.Clone(annotations)
+		delete(annotations, tracking)
+	}
+	return MarksOf(o.GetLabels(), annotations)
+}
+
+// tracking is the annotation by which Argo CD tracks an object: APPLICATION:GROUP/KIND:NAMESPACE/NAME.
+const tracking = "argocd.argoproj.io/tracking-id"
+
+// tracks reports whether a tracking ID is of the object that has it: Argo CD ignores one that was copied from another
+// (argo-cd/v3/util/argo/resource_tracking.go, isSelfReferencedObj). That of an object without a namespace has the one of its Application.
+func tracks(id string, o *unstructured.Unstructured) bool {
+	parts := strings.Split(id, ":")
+	namespace, name, is := strings.Cut(parts[len(parts)-1], "/")
+	return !is || len(parts) < 3 || name == o.GetName() && (namespace == o.GetNamespace() || o.GetNamespace() == "")
+}
 
 // MarksOf returns what labels and annotations are.
 func MarksOf(labels, annotations map[string]string) []Mark {

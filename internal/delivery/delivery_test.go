@@ -19,6 +19,8 @@ func TestMarks(t *testing.T) {
 		want                string
 	}{
 		{nil, map[string]string{"argocd.argoproj.io/tracking-id": "team_shop:apps/Deployment:s/d"}, "[Application/team/shop]"},
+		{nil, map[string]string{"argocd.argoproj.io/tracking-id": "shop:apps/Deployment:s/other"}, "[]"},
+		{nil, map[string]string{"argocd.argoproj.io/tracking-id": "shop:apps/Deployment:t/d"}, "[]"},
 		{map[string]string{"app.kubernetes.io/instance": "web"}, map[string]string{"argocd.argoproj.io/tracking-id": "shop:x"}, "[Application/shop Application/web]"},
 		{map[string]string{"kustomize.toolkit.fluxcd.io/name": "app", "kustomize.toolkit.fluxcd.io/namespace": "flux"}, nil, "[Kustomization/flux/app]"},
 		{map[string]string{"helm.toolkit.fluxcd.io/name": "r", "helm.toolkit.fluxcd.io/namespace": "s"},
@@ -27,7 +29,7 @@ func TestMarks(t *testing.T) {
 		{map[string]string{"olm.owner": "ops", "olm.owner.namespace": "ops", "olm.owner.kind": "OperatorGroup"}, nil, "[]"},
 		{map[string]string{"applyset.kubernetes.io/part-of": "applyset-x"}, nil, "[ApplySet/applyset-x]"},
 	} {
-		o := &unstructured.Unstructured{Object: map[string]any{}}
+		o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "s", "name": "d"}}}
 		o.SetLabels(c.labels)
 		o.SetAnnotations(c.annotations)
 		for _, all := range []map[string]string{c.labels, c.annotations} {

@@ -51,7 +51,7 @@ func (l *forecaster) needAnswers(s *Forecast, n graph.Node, h *admission.Webhook
 // its needs, so this is before the waves.
 func (l *forecaster) refusals(s *Forecast) map[types.UID]refusal {
 	refused := map[types.UID]refusal{}
-	definitions := l.definitions()
+	without := l.unasked()
 	for _, h := range l.now.reviewer.Webhooks() {
 		if h.FailurePolicy != "Ignore" && h.ClientConfig.Service == nil && l.asksAbout(h) {
 			l.now.evidence.NoteUnread(fmt.Sprintf(urlUnread, h.Config))
@@ -61,10 +61,10 @@ func (l *forecaster) refusals(s *Forecast) map[types.UID]refusal {
 		}
 		for uid := range l.going {
 			n, ok := l.node(uid)
-			if !ok || n.BeingDeleted() || definitions[n.Resource().GroupResource()] {
+			if !ok || n.BeingDeleted() || without[uid] == never {
 				continue
 			}
-			r := l.refusal(h, n)
+			r := l.refusal(h, n, without[uid] == racing)
 			if r.passing && l.needAnswers(s, n, h) && l.Safe {
 				continue
 			}
@@ -73,7 +73,7 @@ func (l *forecaster) refusals(s *Forecast) map[types.UID]refusal {
 			}
 		}
 	}
-	l.judgedDeletions(refused, definitions)
+	l.judgedDeletions(refused, without)
 	return refused
 }
 
@@ -90,7 +90,7 @@ func (l *forecaster) asksAbout(h *admission.Webhook) bool {
 }
 
 // judgedDeletions adds what a ValidatingAdmissionPolicy may deny that stays: the deletion, or the end of it.
-func (l *forecaster) judgedDeletions(refused map[types.UID]refusal, definitions map[schema.GroupResource]bool) {
+func (l *forecaster) judgedDeletions(refused map[types.UID]refusal, without map[types.UID]unasked) {
 	if l.now.evidence.NoneOf(admission.PolicyBindings.GroupResource()) {
 		return
 	}
@@ -101,7 +101,7 @@ func (l *forecaster) judgedDeletions(refused map[types.UID]refusal, definitions 
 	deletion := l.now.reviewer.Deniers("DELETE", "", l.stands(false))
 	for uid := range l.going {
 		n, ok := l.node(uid)
-		if !ok || n.BeingDeleted() || definitions[n.Resource().GroupResource()] || refused[uid].outlook >= Unclear {
+		if !ok || n.BeingDeleted() || without[uid] == never || refused[uid].outlook >= Unclear {
 			continue
 		}
 		policy, certain := deletion(n)
@@ -116,7 +116,7 @@ func (l *forecaster) judgedDeletions(refused map[types.UID]refusal, definitions 
 			}
 		}
 		switch {
-		case certain:
+		case certain && without[uid] != racing:
 			refused[uid] = refusal{id: n.Identity(), outlook: Stuck, why: say.Of(StuckBy, say.Of(denied, evidence.Identity(evidence.AdmissionPolicies, "", policy))), begun: begun}
 		case policy != "":
 			refused[uid] = refusal{id: n.Identity(), outlook: Unclear, why: say.Of(MayStick, say.Of(judged, evidence.Identity(evidence.AdmissionPolicies, "", policy))), begun: begun}
@@ -144,20 +144,40 @@ func endOf(n graph.Node) []string {
 	return parts
 }
 
-// definitions are the types whose definitions go: then the API server deletes their objects by
-// itself, and asks no admission (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances).
-func (l *forecaster) definitions() map[schema.GroupResource]bool {
-	types := map[schema.GroupResource]bool{}
+// unasked says of an object whether admission is asked about its deletion.
+type unasked int
+
+const (
+	always unasked = iota
+	// racing: only if the tool's delete comes before the object is gone with its definition.
+	racing
+	never
+)
+
+// unasked are the objects whose definitions go: the API server deletes them by itself, and asks no admission
+// (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances), unless another tool deletes them, too.
+func (l *forecaster) unasked() map[types.UID]unasked {
+	definitions, without := map[schema.GroupResource]bool{}, map[types.UID]unasked{}
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok && n.Resource().IsCRD() {
-			types[schema.ParseGroupResource(n.Name())] = true
+			definitions[schema.ParseGroupResource(n.Name())] = true
 		}
 	}
-	return types
+	for uid := range l.going {
+		if n, ok := l.node(uid); ok && definitions[n.Resource().GroupResource()] {
+			without[uid] = never
+		}
+	}
+	for _, id := range l.Plan.Job.Targets {
+		if without[id.UID] == never && l.order.known() {
+			without[id.UID] = racing
+		}
+	}
+	return without
 }
 
 // refusal is what one webhook means for the deletion of an object.
-func (l *forecaster) refusal(h *admission.Webhook, n graph.Node) refusal {
+func (l *forecaster) refusal(h *admission.Webhook, n graph.Node, races bool) refusal {
 	asked, certain := l.now.reviewer.Matches(h, "DELETE", "", n)
 	now, later, begun := deletionRefused, refusedByPlan, !asked
 	for _, part := range endOf(n) {
@@ -193,6 +213,9 @@ func (l *forecaster) refusal(h *admission.Webhook, n graph.Node) refusal {
 		default:
 			outlook = Racing
 		}
+	}
+	if races {
+		outlook = min(outlook, Racing)
 	}
 	if !certain {
 		outlook = min(outlook, Unclear)
@@ -356,6 +379,11 @@ func (s *Forecast) Refused() []types.UID {
 
 // Refusal is whether the API server refuses the deletion of an object: Stuck when it certainly does.
 func (s *Forecast) Refusal(uid types.UID) Outlook { return s.refused[uid].outlook }
+
+// RefusedLater reports whether the API server refuses the deletion of an object, or may, only when the plan has taken away what answers.
+func (s *Forecast) RefusedLater(uid types.UID) bool {
+	return s.Refusal(uid) > Expected && s.refused[uid].passing
+}
 
 // Refusers returns the configurations of webhooks that nothing answers by then, and that certainly refuse a deletion, in the order of their
 // identities.

@@ -114,10 +114,12 @@ var (
 		"resourceClaims": all, "readinessGates": all,
 		"volumes": volumesHeld, "containers": containersHeld, "initContainers": containersHeld, "ephemeralContainers": containersHeld,
 	}.held
-	templateHeld  = parts{"metadata": parts{"labels": all, "annotations": named(argv.TargetNamespaces)}.held, "spec": podHeld, rest: all}.held
-	workloadHeld  = parts{"spec": parts{"template": templateHeld, "volumeClaimTemplates": none, rest: all}.held, rest: all}
-	jobHeld       = parts{"spec": parts{"template": templateHeld, rest: all}.held, rest: all}.held
-	containerHeld = parts{"env": none, "volumeMounts": none, "resources": none, "allocatedResources": none, "user": none, rest: all}.held
+	templateHeld = parts{"metadata": parts{"labels": all, "annotations": named(argv.TargetNamespaces)}.held, "spec": podHeld, rest: all}.held
+	workloadHeld = parts{"spec": parts{"template": templateHeld, "volumeClaimTemplates": claimTemplateHeld, rest: all}.held, rest: all}
+	// claimTemplateHeld is what the claims are called, and their class.
+	claimTemplateHeld = parts{"metadata": named("name"), "spec": named("storageClassName", "volumeName")}.held
+	jobHeld           = parts{"spec": parts{"template": templateHeld, rest: all}.held, rest: all}.held
+	containerHeld     = parts{"env": none, "volumeMounts": none, "resources": none, "allocatedResources": none, "user": none, rest: all}.held
 	// classHeld is without parameters: they may be secret.
 	classHeld = parts{"parameters": none, rest: all}
 )

@@ -80,10 +80,10 @@ func (p *Plan) noneEarlier(unread []string) say.Text {
 
 // maker is what goes by the plan and has made an object, or its maker, and so on, the first of all: as long as that is there, its
 // controller makes again what is deleted. It is the object itself when nothing has made it, or nothing of the plan.
-func (p *Plan) maker(id graph.Identity, certain graph.Set) graph.Identity {
+func (p *Plan) maker(id graph.Identity, certain func(graph.Node) bool) graph.Identity {
 	for _, maker := range makers(p.graph, id) {
 		n, known := p.graph.Node(maker.UID)
-		if !known || n.BeingDeleted() || !certain.Has(n) && len(p.in(maker.UID)) == 0 {
+		if !known || n.BeingDeleted() || !certain(n) && len(p.in(maker.UID)) == 0 {
 			break
 		}
 		id = maker
@@ -95,7 +95,7 @@ func (p *Plan) maker(id graph.Identity, certain graph.Set) graph.Identity {
 // the deletion of a tool's own object deletes more than that: it is the uninstallation, or another one. The controllers of Kubernetes' own
 // types may let them go only after the object for which they are there, as Actions Runner Controller does with RoleBindings, Secrets and
 // accounts (github.com/actions/actions-runner-controller/controllers/actions.github.com/autoscalingrunnerset_controller.go).
-func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
+func (p *Plan) notFirst(id graph.Identity, certain func(graph.Node) bool) say.Text {
 	n, known := p.graph.Node(id.UID)
 	if !known {
 		return say.Of(notCertain, id)
@@ -118,7 +118,7 @@ func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
 		}
 	}
 	switch {
-	case !certain.Has(n):
+	case !certain(n):
 		return say.Of(notCertain, id)
 	case graph.BuiltinGroup(id.Resource.Group):
 		return say.Of(kubernetesOwn, id)
@@ -126,18 +126,23 @@ func (p *Plan) notFirst(id graph.Identity, certain graph.Set) say.Text {
 	return say.Text{}
 }
 
-// certain is what goes with what the tool certainly deletes, and is not to stay, when it gets that far: nothing of that may be refused.
-func (p *Plan) certain(s *foresight.Forecast) graph.Set {
+// certain reports whether an object goes with what the tool certainly deletes, and is not to stay, when it gets that far: nothing of that
+// may be refused. What is refused only because the tool has deleted what answers counts itself, and not what goes with it.
+func (p *Plan) certain(s *foresight.Forecast) func(graph.Node) bool {
 	var uids []types.UID
+	passing := map[types.UID]bool{}
 	own := s.Refusal(p.Own.UID) == foresight.Expected
 	for i, b := range p.Barriers {
 		for _, id := range b.Objects {
 			stays := slices.ContainsFunc(p.wanted, func(stays wanted) bool { return stays.object.UID == id.UID })
-			refused := !own || s.Refusal(id.UID) > foresight.Expected
-			if !stays && !refused && p.unsure(i, s).Name == "" && p.doubts[id.UID].IsZero() && p.openOf(id) == nil {
+			if !own || stays || p.unsure(i, s).Name != "" || !p.doubts[id.UID].IsZero() || p.openOf(id) != nil {
+				continue
+			}
+			if passing[id.UID] = s.RefusedLater(id.UID); s.Refusal(id.UID) == foresight.Expected {
 				uids = append(uids, id.UID)
 			}
 		}
 	}
-	return gc.Concerned(p.graph, uids)
+	goes := gc.Concerned(p.graph, uids)
+	return func(n graph.Node) bool { return passing[n.UID()] || goes.Has(n) }
 }

@@ -128,11 +128,12 @@ func (l *leftovers) programs() programs {
 	return all
 }
 
-// runners are the workloads that nothing has made, in some namespaces, in the order of their identities. They are read whole.
+// runners are the workloads that Kubernetes has not made of others, in some namespaces, in the order of their identities. They are read whole.
 func (w *World) runners(within func(namespace string) bool) (nodes []graph.Node) {
 	for resource := range running {
 		for n := range w.Evidence.Instances(resource) {
-			if _, made := makerOf(n); within(n.Namespace()) && !made {
+			maker, made := makerOf(n)
+			if copied := made && graph.BuiltinGroup(maker.Resource().Group); within(n.Namespace()) && !copied {
 				nodes = append(nodes, n)
 			}
 		}

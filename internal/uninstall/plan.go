@@ -55,7 +55,7 @@ type Plan struct {
 	delegates []*delegate
 	graph     *graph.Graph // set by Follow
 	wanted    []wanted     // what is to stay
-	pruners   Deliverers   // of a prune, who has most of its objects
+	pruners   Deliverers   // of a prune, who has what stays, too
 	changes   []found      // what is new in the new manifests of a prune, or another than in the old ones
 	needs     map[types.UID][]preview.Need
 	doubts    map[types.UID]say.Text

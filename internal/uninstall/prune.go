@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
@@ -51,7 +50,7 @@ func Prune(w *World, before, after []Item) *Plan {
 			removed = append(removed, *f)
 		}
 	}
-	p.pruners = w.pruners(slices.Concat(all, wants))
+	p.pruners = w.pruners(wants)
 	p.atOnce(removed)
 	for i := range wants {
 		if p.takes(&wants[i]) {
@@ -61,32 +60,20 @@ func Prune(w *World, before, after []Item) *Plan {
 	return p
 }
 
-// pruners are who has most of some objects: who has these manifests applied, and prunes what they do not have any more.
-func (w *World) pruners(all []found) (most Deliverers) {
-	have, read := map[Deliverer]int{}, 0
-	seen := map[types.UID]bool{}
-	for _, o := range w.whole(all) {
-		if o == nil || seen[o.GetUID()] {
+// pruners are who has something that the new manifests have, too: who has them applied, and prunes what they do not have any more. Whoever
+// has nothing that stays has taken over what goes.
+func (w *World) pruners(stay []found) (all Deliverers) {
+	for _, o := range w.whole(stay) {
+		if o == nil {
 			continue
 		}
-		seen[o.GetUID()] = true
-		read++
-		by := sets.New[Deliverer]()
 		for _, m := range delivery.Marks(o) {
-			if m.Kind != "Release" || byHelm(o.GetLabels()) {
-				by.Insert(Deliverer{Kind: m.Kind, Namespace: m.Namespace, Name: m.Name})
+			if d := (Deliverer{Kind: m.Kind, Namespace: m.Namespace, Name: m.Name}); m.Kind != "Release" || byHelm(o.GetLabels()) {
+				all = append(all, d)
 			}
 		}
-		for d := range by {
-			have[d]++
-		}
 	}
-	for d, n := range have {
-		if 2*n > read {
-			most = append(most, d)
-		}
-	}
-	return most
+	return all
 }
 
 // applied reports whether a new manifest is as the old one, or a live object is as it says: that has all of it, and nothing of what it has

@@ -121,7 +121,7 @@ func (i *installed) compare(t *testing.T) string {
 		}
 		text, stderr, code, err := i.plugin(ctx, prepare...)
 		t.Logf("%s%s", stderr, text)
-		if refused := strings.Contains(stderr, "Nothing can be prepared: "); err != nil || refused != i.chart.guarded || (code != 0) != (i.chart.guarded || i.chart.partly) {
+		if refused := strings.Contains(stderr, "Nothing can be prepared: "); err != nil || refused != i.chart.guarded || (code != 0 && !i.amongOthers(text)) != (i.chart.guarded || i.chart.partly) {
 			t.Errorf("--prepare: exit code %d: %v", code, err)
 		}
 	}
@@ -147,7 +147,7 @@ func (i *installed) compare(t *testing.T) string {
 		}
 	}
 	stdout, stderr, code, err := i.plugin(ctx, append(args, "-o", "json")...)
-	if i.chart.prepared && (code != 0) != i.chart.partly {
+	if i.chart.prepared && (code != 0 && !i.amongOthers(stdout)) != i.chart.partly {
 		t.Errorf("after --prepare: exit code %d", code)
 	}
 	if err != nil {
@@ -180,6 +180,14 @@ func (i *installed) compare(t *testing.T) string {
 		i.hang(t, &plan)
 	}
 	return row
+}
+
+// strange is a finalizer of a chart that the controller of another one might remove, as they have the same program.
+var strange = regexp.MustCompile(`might remove the finalizer (c\d+-\d)\.`)
+
+// amongOthers reports whether what is said is about objects of other charts in the cluster.
+func (i *installed) amongOthers(text string) bool {
+	return slices.ContainsFunc(strange.FindAllStringSubmatch(text, -1), func(found []string) bool { return found[1] != i.id })
 }
 
 // cleanup is the UID of the Job of the hook, empty when it does not exist.
