@@ -130,12 +130,14 @@ func (p *Plan) notFirst(id graph.Identity, certain func(graph.Node) bool) say.Te
 // may be refused. What is refused only because the tool has deleted what answers counts itself, and not what goes with it.
 func (p *Plan) certain(s *foresight.Forecast) func(graph.Node) bool {
 	var uids []types.UID
-	passing := map[types.UID]bool{}
+	passing, stays := map[types.UID]bool{}, map[types.UID]bool{}
+	for i := range p.wanted {
+		stays[p.wanted[i].object.UID] = true
+	}
 	own := s.Refusal(p.Own.UID) == foresight.Expected
 	for i, b := range p.Barriers {
 		for _, id := range b.Objects {
-			stays := slices.ContainsFunc(p.wanted, func(stays wanted) bool { return stays.object.UID == id.UID })
-			if !own || stays || p.unsure(i, s).Name != "" || !p.doubts[id.UID].IsZero() || p.openOf(id) != nil {
+			if !own || stays[id.UID] || p.unsure(i, s).Name != "" || !p.doubts[id.UID].IsZero() || p.openOf(id) != nil {
 				continue
 			}
 			if passing[id.UID] = s.RefusedLater(id.UID); s.Refusal(id.UID) == foresight.Expected {
