@@ -140,7 +140,7 @@ func (o *uninstallOptions) next(u *render.Uninstall) string {
 	case u.Halt != nil:
 		return ""
 	case len(u.First(u.Forecast)) > 0:
-		return o.again(ofThisRun, "--prepare")
+		return o.again(append([]string{"from", "redact-key"}, ofThisRun...), "--prepare") // which takes the cluster
 	case u.Sticks(), u.Spoils() != nil:
 		steps = append(steps, u.NoneFirst())
 		if u.HooksToRead() {

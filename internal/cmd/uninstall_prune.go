@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -172,10 +173,17 @@ func filesIn(directory string) (files []string, err error) {
 	return files, err
 }
 
-// noneIn returns an error if one of the files that are not read of a directory has objects.
+// noneIn returns an error if one of the files that are not read of a directory has objects, or may: what is not for Kubernetes has no
+// apiVersion.
 func (g *globals) noneIn(directory string, unread []string) error {
 	for _, file := range unread {
-		if items, err := g.manifest(file); err == nil && len(items) > 0 {
+		text, err := g.content(file)
+		if err != nil {
+			return err
+		}
+		items, err := uninstall.ReadManifest(text)
+		kustomize := strings.HasPrefix(filepath.Base(file), "kustomization.")
+		if len(items) > 0 || err != nil && (kustomize || bytes.Contains(text, []byte("apiVersion"))) {
 			return hintedError{fmt.Errorf("reading %s: %s is a manifest in a subdirectory", directory, file), "-R reads subdirectories, too, but for those that links lead to"}
 		}
 	}

@@ -54,3 +54,28 @@ func TestManifestsIn(t *testing.T) {
 		}
 	}
 }
+
+// What a directory has below it that is not read is an error if it may be a manifest.
+func TestNoneIn(t *testing.T) {
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	for _, c := range []struct {
+		name, text string
+		none       bool
+	}{
+		{"a.yaml", object, false},
+		{"a.yaml", object + "---\nreplicas: 2\n", false},
+		{"a.yaml", object + "data: {{ .Values.data }}\n", false},
+		{"kustomization.yaml", "resources: [a.yaml]\n", false},
+		{"empty.yaml", "# nothing\n", true},
+		{"workflow.yml", "on: push\njobs: {}\n", true},
+		{"dashboard.json", `{"title":"a"}`, true},
+	} {
+		file := filepath.Join(t.TempDir(), c.name)
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := (&globals{}).noneIn("dir", []string{file}); (err == nil) != c.none {
+			t.Errorf("%s with %q: %v", c.name, c.text, err)
+		}
+	}
+}

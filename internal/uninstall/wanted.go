@@ -129,16 +129,14 @@ const managedBy = "app.kubernetes.io/managed-by"
 func byHelm(labels map[string]string) bool { return labels[managedBy] == "Helm" }
 
 // another is who has deployed an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is known
-// to have. That of a target is in this cluster: marks may be left of who had it before.
+// to have: an own mark hides no other. That of a target is in this cluster: marks may be left of who had it before.
 func (f *following) another(o *unstructured.Unstructured, target bool) say.Text {
 	if other := delivery.Other(o); other != "" && !target {
 		return say.Plain(other)
 	}
 	for _, m := range f.plan.Of.marks(o) {
 		switch {
-		case f.plan.own(m) && (m.Kind != "Release" || byHelm(o.GetLabels())):
-			return say.Text{}
-		case m.Kind == "Release" && !byHelm(o.GetLabels()): // of which Helm takes no notice
+		case f.plan.own(m), m.Kind == "Release" && !byHelm(o.GetLabels()): // of which Helm takes no notice
 		case f.exists(&m) && !(target && m.Namespace == "" && f.named(&m) == nil):
 			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
 		}
