@@ -118,6 +118,8 @@ func (l *forecaster) judgedDeletions(refused map[types.UID]refusal, without map[
 		switch {
 		case certain && without[uid] != racing:
 			refused[uid] = refusal{id: n.Identity(), outlook: Stuck, why: say.Of(StuckBy, say.Of(denied, evidence.Identity(evidence.AdmissionPolicies, "", policy))), begun: begun}
+		case certain:
+			refused[uid] = refusal{id: n.Identity(), outlook: Racing, why: say.Of(MayStick, say.Of(denied, evidence.Identity(evidence.AdmissionPolicies, "", policy))), begun: begun}
 		case policy != "":
 			refused[uid] = refusal{id: n.Identity(), outlook: Unclear, why: say.Of(MayStick, say.Of(judged, evidence.Identity(evidence.AdmissionPolicies, "", policy))), begun: begun}
 		}

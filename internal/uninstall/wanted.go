@@ -46,7 +46,7 @@ func (f *following) spared() {
 	for n := range concerned.All() {
 		r := n.Resource()
 		_, made := makerOf(n)
-		if target := len(f.plan.in(n.UID())) > 0; n.Virtual() || n.UID() == f.plan.Own.UID || target && f.plan.openOf(n.Identity()) != nil || !target && (made || derived.Has(r.GroupResource())) {
+		if target := len(f.plan.in(n.UID())) > 0; n.Virtual() || n.UID() == f.plan.Own.UID || ofUsers(r.GroupResource()) || target && f.plan.openOf(n.Identity()) != nil || !target && (made || derived.Has(r.GroupResource())) {
 			continue // what a controller has made is that one's, and may bear its marks
 		}
 		if nodes[n.UID()] = n; places[r.GroupVersionResource] == nil {
