@@ -5,9 +5,11 @@
 package delivery
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -135,6 +137,21 @@ func MarksOf(labels, annotations map[string]string) []Mark {
 		}
 	}
 	return marks
+}
+
+// Written returns when who has set a mark last wrote to the object, as far as its managed fields tell; zero for unknown.
+func Written(o *unstructured.Unstructured, m Mark) (at time.Time) {
+	for i := range markings {
+		if markings[i].kind != m.Kind || markings[i].in == "" {
+			continue
+		}
+		for _, e := range o.GetManagedFields() {
+			if e.FieldsV1 != nil && e.Time != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:`+markings[i].in)) && e.Time.After(at) {
+				at = e.Time.Time
+			}
+		}
+	}
+	return at
 }
 
 // Keys returns what is in the keys of the labels and annotations of all marks that are not Usual, to look for what may bear one.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/argv"
+	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
 	"github.com/kubectl-gc/kubectl-gc/internal/rawjson"
 )
 
@@ -274,13 +275,27 @@ func programHeld(text, command []byte) []byte {
 
 var (
 	// keptMetadata are the fields of metadata that are held, and managedMetadata those of an object of which it
-	// matters who wrote, when, and who set finalizers.
+	// matters who wrote, when, and who set finalizers and marks.
 	keptMetadata = parts{
 		"name": all, "namespace": all, "uid": all, "resourceVersion": all, "generation": all, "creationTimestamp": all, "deletionTimestamp": all,
 		"deletionGracePeriodSeconds": all, "finalizers": all, "ownerReferences": all, "labels": all, "annotations": annotationsHeld,
 	}
-	managedMetadata = with(keptMetadata, "managedFields", parts{"fieldsV1": parts{"f:metadata": parts{"f:finalizers": all}.heldIfAny}.held, rest: all}.held)
+	managedMetadata = with(keptMetadata, "managedFields", parts{"fieldsV1": parts{"f:metadata": parts{"f:finalizers": all, "f:labels": marksHeld, "f:annotations": marksHeld}.heldIfAny}.held, rest: all}.held)
 )
+
+// marksHeld are, of the labels or annotations that somebody has set, those by which tools know what they have deployed.
+func marksHeld(text, value []byte) []byte {
+	held := append(text, '{')
+	rawjson.Fields(value, func(name, value []byte) {
+		if slices.ContainsFunc(delivery.Keys(), func(key string) bool { return bytes.Contains(name, []byte(key)) }) {
+			held = appendField(held, name, value, all)
+		}
+	})
+	if len(held) == len(text)+1 {
+		return nil
+	}
+	return append(held, '}')
+}
 
 func with(f parts, name string, part part) parts {
 	more := parts{name: part}

@@ -5,6 +5,7 @@ package uninstall
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -129,13 +130,21 @@ const managedBy = "app.kubernetes.io/managed-by"
 func byHelm(labels map[string]string) bool { return labels[managedBy] == "Helm" }
 
 // another is who has deployed an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is known
-// to have: an own mark hides no other. That of a target is in this cluster: marks may be left of who had it before.
+// to have: an own mark hides no other that is as new. That of a target is in this cluster: marks may be left of who had it before.
 func (f *following) another(o *unstructured.Unstructured, target bool) say.Text {
 	if other := delivery.Other(o); other != "" && !target {
 		return say.Plain(other)
 	}
-	for _, m := range f.plan.Of.marks(o) {
+	marks, own := f.plan.Of.marks(o), time.Time{}
+	for _, m := range marks {
+		if at := delivery.Written(o, m); f.plan.own(m) && at.After(own) {
+			own = at
+		}
+	}
+	for _, m := range marks {
+		at := delivery.Written(o, m)
 		switch {
+		case !at.IsZero() && at.Before(own): // it is left over
 		case f.plan.own(m), m.Kind == "Release" && !byHelm(o.GetLabels()): // of which Helm takes no notice
 		case f.exists(&m) && !(target && m.Namespace == "" && f.named(&m) == nil):
 			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
