@@ -60,15 +60,16 @@ func Prune(w *World, before, after []Item) *Plan {
 	return p
 }
 
-// pruners are who has something that the new manifests have, too: who has them applied, and prunes what they do not have any more. Whoever
-// has nothing that stays has taken over what goes.
+// pruners are who has something that the new manifests have, too, beside namespaces, which many may share: who has them applied, and prunes
+// what they do not have any more. Whoever has nothing that stays has taken over what goes.
 func (w *World) pruners(stay []found) (all Deliverers) {
-	for _, o := range w.whole(stay) {
-		if o == nil {
+	for i, o := range w.whole(stay) {
+		if o == nil || stay[i].resource.IsNamespace() {
 			continue
 		}
 		for _, m := range delivery.Marks(o) {
-			if d := (Deliverer{Kind: m.Kind, Namespace: m.Namespace, Name: m.Name}); m.Kind != "Release" || byHelm(o.GetLabels()) {
+			d := Deliverer{Kind: m.Kind, Namespace: m.Namespace, Name: m.Name}
+			if !slices.Contains(all, d) && (m.Kind != "Release" || byHelm(o.GetLabels())) {
 				all = append(all, d)
 			}
 		}

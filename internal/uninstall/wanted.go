@@ -175,8 +175,8 @@ func (f *following) tracking(of graph.Node, o *unstructured.Unstructured) say.Te
 }
 
 // named are the tools' objects that a mark names: in any namespace where it does not say one.
-func (f *following) named(m *delivery.Mark) (all []graph.Node) {
-	for n := range f.Evidence.Instances(m.Resource) {
+func (w *World) named(m *delivery.Mark) (all []graph.Node) {
+	for n := range w.Evidence.Instances(m.Resource) {
 		if n.Name() == m.Name && (m.Namespace == "" || n.Namespace() == m.Namespace) {
 			all = append(all, n)
 		}
