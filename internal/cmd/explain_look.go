@@ -117,8 +117,8 @@ func (o *explainOptions) parts(ctx context.Context, q *inquiry) graph.Parts {
 	return explain.PartsIn(q.session.namespace)
 }
 
-// managerGone reports whether the lease of the controller manager shows that none works, by the local clock or that of a file: that decides what
-// is read, and nothing that is said.
+// managerGone reports whether the lease of the controller manager shows that none works, by the local clock or that of a file: that
+// decides what is read, and nothing that is said.
 func managerGone(ctx context.Context, s *session) bool {
 	l, err := s.reader.Read(ctx, evidence.Leases, metav1.NamespaceSystem, "kube-controller-manager")
 	return apierrors.IsNotFound(err) || err == nil && lease.Of(l.Object).Judge(s.now()) != lease.Held

@@ -131,17 +131,20 @@ func (o *pruneOptions) read() error {
 // reads them, and those below it that kubectl does not read: in its subdirectories unless they are to be read, and in directories that links
 // lead to. A directory without any is an error: what is not read would count as gone.
 func manifestsIn(directory string, recursive bool) (files, below []string, err error) {
+	var all []string
 	at, err := filepath.EvalSymlinks(directory)
 	if err == nil {
-		files, err = filesIn(at)
+		all, err = filesIn(at)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading %s: %w", directory, reason(err))
 	}
-	if !recursive {
-		below = slices.Clone(files)
-		direct := func(file string) bool { return filepath.Dir(file) == filepath.Clean(at) }
-		files, below = slices.DeleteFunc(files, func(file string) bool { return !direct(file) }), slices.DeleteFunc(below, direct)
+	for _, file := range all {
+		if recursive || filepath.Dir(file) == filepath.Clean(at) {
+			files = append(files, file)
+		} else {
+			below = append(below, file)
+		}
 	}
 	err = filepath.WalkDir(at, func(path string, entry fs.DirEntry, err error) error {
 		info, missing := os.Stat(path)

@@ -115,14 +115,19 @@ func (l *forecaster) judgedDeletions(refused map[types.UID]refusal, without map[
 				policy = ""
 			}
 		}
+		if policy == "" {
+			continue
+		}
+		by, r := evidence.Identity(evidence.AdmissionPolicies, "", policy), refusal{id: n.Identity(), begun: begun}
 		switch {
 		case certain && without[uid] != racing:
-			refused[uid] = refusal{id: n.Identity(), outlook: Stuck, why: say.Of(StuckBy, say.Of(denied, evidence.Identity(evidence.AdmissionPolicies, "", policy))), begun: begun}
+			r.outlook, r.why = Stuck, say.Of(StuckBy, say.Of(denied, by))
 		case certain:
-			refused[uid] = refusal{id: n.Identity(), outlook: Racing, why: say.Of(MayStick, say.Of(denied, evidence.Identity(evidence.AdmissionPolicies, "", policy))), begun: begun}
-		case policy != "":
-			refused[uid] = refusal{id: n.Identity(), outlook: Unclear, why: say.Of(MayStick, say.Of(judged, evidence.Identity(evidence.AdmissionPolicies, "", policy))), begun: begun}
+			r.outlook, r.why = Racing, say.Of(MayStick, say.Of(denied, by))
+		default:
+			r.outlook, r.why = Unclear, say.Of(MayStick, say.Of(judged, by))
 		}
+		refused[uid] = r
 	}
 }
 
@@ -146,6 +151,17 @@ func endOf(n graph.Node) []string {
 	return parts
 }
 
+// definitions are the types whose definitions go.
+func (l *scene) definitions() map[schema.GroupResource]bool {
+	types := map[schema.GroupResource]bool{}
+	for uid := range l.going {
+		if n, ok := l.node(uid); ok && n.Resource().IsCRD() {
+			types[schema.ParseGroupResource(n.Name())] = true
+		}
+	}
+	return types
+}
+
 // unasked says of an object whether admission is asked about its deletion.
 type unasked int
 
@@ -159,12 +175,7 @@ const (
 // unasked are the objects whose definitions go: the API server deletes them by itself, and asks no admission
 // (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances), unless another tool deletes them, too.
 func (l *forecaster) unasked() map[types.UID]unasked {
-	definitions, without := map[schema.GroupResource]bool{}, map[types.UID]unasked{}
-	for uid := range l.going {
-		if n, ok := l.node(uid); ok && n.Resource().IsCRD() {
-			definitions[schema.ParseGroupResource(n.Name())] = true
-		}
-	}
+	definitions, without := l.definitions(), map[types.UID]unasked{}
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok && definitions[n.Resource().GroupResource()] {
 			without[uid] = never

@@ -78,14 +78,10 @@ func (l *returning) returns() []Return {
 			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(r Return) bool { return l.untyped(r.Object) })
+	definitions := l.definitions() // without which nothing can be recreated
+	all = slices.DeleteFunc(all, func(r Return) bool { return definitions[r.Object.Resource.GroupResource()] })
 	graph.SortByIdentity(all, func(r *Return) graph.Identity { return r.Object })
 	return all
-}
-
-// untyped reports whether the definition of an object's type goes, too: nothing can be recreated then.
-func (l *returning) untyped(id graph.Identity) bool {
-	return slices.ContainsFunc(l.now.evidence.Named(evidence.CRDs.GroupResource(), "", id.Resource.GroupResource().String()), func(n graph.Node) bool { return l.going[n.UID()] })
 }
 
 // ofSet is a claim that a StatefulSet makes again.
@@ -200,8 +196,8 @@ func (l *returning) byObject(r Return, m delivery.Mark, delivered *unstructured.
 	r.kind, r.namespace, r.name = m.Kind, m.Namespace, m.Name
 	by := evidence.Named(m.Kind, m.Namespace, m.Name)
 	r.Why, r.Certain = say.Of(byToolsObject, by), true
-	if n, there := l.object(m.Resource, m.Namespace, m.Name); there {
-		o, err := l.now.evidence.Whole(n)
+	if found := l.then.evidence.Called(m.Resource, m.Namespace, m.Name); len(found) > 0 {
+		o, err := l.now.evidence.Whole(found[0])
 		if err != nil {
 			r.Certain = false // it is noted as unread
 			return r, true
@@ -226,17 +222,7 @@ func (l *returning) byObject(r Return, m delivery.Mark, delivered *unstructured.
 	return r, true
 }
 
-// object is an object of that name that stays. An empty namespace stands for any.
-func (l *returning) object(resource schema.GroupResource, namespace, name string) (graph.Node, bool) {
-	for n := range l.then.evidence.Instances(resource) {
-		if n.Name() == name && (namespace == "" || n.Namespace() == namespace) {
-			return n, true
-		}
-	}
-	return graph.Node{}, false
-}
-
+// exists reports whether an object of that name stays. An empty namespace stands for any.
 func (l *returning) exists(resource schema.GroupResource, namespace, name string) bool {
-	_, there := l.object(resource, namespace, name)
-	return there
+	return len(l.then.evidence.Called(resource, namespace, name)) > 0
 }

@@ -28,7 +28,7 @@ const (
 	Format = 2
 )
 
-// Header is the first line of a file: what it is of, and what it holds.
+// Header is the first line of the index: what it is of, and what it holds.
 type Header struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -76,7 +76,7 @@ type Answer struct {
 	Body        json.RawMessage `json:"body"`
 }
 
-// List opens a list: its objects follow, and then its End.
+// List is what was listed. Its objects are in the members.
 type List struct {
 	Group      string `json:"group"`
 	Version    string `json:"version"`
@@ -109,7 +109,7 @@ type Entry struct {
 	Whole bool `json:"whole,omitempty"`
 }
 
-// End ends a list.
+// End is how a list ended.
 type End struct {
 	Objects         int    `json:"objects"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
@@ -130,7 +130,7 @@ type One struct {
 	Again bool `json:"again,omitempty"`
 }
 
-// Trailer is the last line. A file without it was not written to its end.
+// Trailer is the last line of the index.
 type Trailer struct {
 	// Ended is when reading ended, by the server's clock: the time of the snapshot.
 	Ended   time.Time `json:"ended"`

@@ -283,18 +283,31 @@ var (
 	managedMetadata = with(keptMetadata, "managedFields", parts{"fieldsV1": parts{"f:metadata": parts{"f:finalizers": all, "f:labels": marksHeld, "f:annotations": marksHeld}.heldIfAny}.held, rest: all}.held)
 )
 
-// marksHeld are, of the labels or annotations that somebody has set, those by which tools know what they have deployed.
-func marksHeld(text, value []byte) []byte {
-	held := append(text, '{')
-	rawjson.Fields(value, func(name, value []byte) {
-		if slices.ContainsFunc(delivery.Keys(), func(key string) bool { return bytes.Contains(name, []byte(key)) }) {
-			held = appendField(held, name, value, all)
+// annotationsHeld are those that say something of deletion, and marksHeld, of the labels or annotations that somebody has set, those by
+// which tools know what they have deployed.
+var annotationsHeld, marksHeld = anyThat(keepsAnnotation), anyThat(isMark)
+
+// anyThat holds the fields whose names are kept, and nothing of an object without any.
+func anyThat(keeps func(name []byte) bool) part {
+	return func(text, value []byte) []byte {
+		held := append(text, '{')
+		rawjson.Fields(value, func(name, value []byte) {
+			if keeps(name) {
+				held = appendField(held, name, value, all)
+			}
+		})
+		if len(held) == len(text)+1 {
+			return nil
 		}
-	})
-	if len(held) == len(text)+1 {
-		return nil
+		return append(held, '}')
 	}
-	return append(held, '}')
+}
+
+// markKeys are in the names of the fields of marks.
+var markKeys = delivery.Keys()
+
+func isMark(name []byte) bool {
+	return slices.ContainsFunc(markKeys, func(key string) bool { return bytes.Contains(name, []byte(key)) })
 }
 
 func with(f parts, name string, part part) parts {
@@ -323,20 +336,6 @@ func metadataHeld(resource schema.GroupResource) part {
 		}
 		return keptMetadata.held(text, value)
 	}
-}
-
-// annotationsHeld are those that say something of deletion.
-func annotationsHeld(text, value []byte) []byte {
-	held := append(text, '{')
-	rawjson.Fields(value, func(name, value []byte) {
-		if keepsAnnotation(name) {
-			held = appendField(held, name, value, all)
-		}
-	})
-	if len(held) == len(text)+1 {
-		return nil
-	}
-	return append(held, '}')
 }
 
 // annotations are which of the names that were seen are held: an expression takes longer to say it.

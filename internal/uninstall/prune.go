@@ -67,9 +67,8 @@ func (w *World) pruners(stay []found) (all Deliverers) {
 		if o == nil || stay[i].resource.IsNamespace() {
 			continue
 		}
-		for _, m := range delivery.Marks(o) {
-			d := Deliverer{Kind: m.Kind, Namespace: m.Namespace, Name: m.Name}
-			if !slices.Contains(all, d) && (m.Kind != "Release" || byHelm(o.GetLabels())) {
+		for _, m := range heeded(o, delivery.Marks(o)) {
+			if d := (Deliverer{Kind: m.Kind, Namespace: m.Namespace, Name: m.Name}); !slices.Contains(all, d) {
 				all = append(all, d)
 			}
 		}

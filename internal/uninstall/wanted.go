@@ -135,7 +135,7 @@ func (f *following) another(o *unstructured.Unstructured, target bool) say.Text 
 	if other := delivery.Other(o); other != "" && !target {
 		return say.Plain(other)
 	}
-	marks, own := f.plan.Of.marks(o), time.Time{}
+	marks, own := heeded(o, f.plan.Of.marks(o)), time.Time{}
 	for _, m := range marks {
 		if at := delivery.Written(o, m); f.plan.own(m) && at.After(own) {
 			own = at
@@ -145,12 +145,17 @@ func (f *following) another(o *unstructured.Unstructured, target bool) say.Text 
 		at := delivery.Written(o, m)
 		switch {
 		case !at.IsZero() && at.Before(own): // it is left over
-		case f.plan.own(m), m.Kind == "Release" && !byHelm(o.GetLabels()): // of which Helm takes no notice
-		case f.exists(&m) && !(target && m.Namespace == "" && f.named(&m) == nil):
+		case f.plan.own(m):
+		case f.exists(&m) && !(target && m.Namespace == "" && len(f.Evidence.Called(m.Resource, m.Namespace, m.Name)) == 0):
 			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
 		}
 	}
 	return say.Text{}
+}
+
+// heeded are the marks of an object without those of releases of which Helm takes no notice.
+func heeded(o *unstructured.Unstructured, marks []delivery.Mark) []delivery.Mark {
+	return slices.DeleteFunc(marks, func(m delivery.Mark) bool { return m.Kind == "Release" && !byHelm(o.GetLabels()) })
 }
 
 // own reports whether a mark names who deployed what is removed.
@@ -164,7 +169,7 @@ func (f *following) tracking(of graph.Node, o *unstructured.Unstructured) say.Te
 		if !m.Usual || f.plan.own(m) {
 			continue
 		}
-		for _, n := range f.named(&m) {
+		for _, n := range f.Evidence.Called(m.Resource, m.Namespace, m.Name) {
 			app, err := f.Evidence.Whole(n)
 			if err != nil || delivery.Lists(m.Resource, app, entry) { // it is noted as unread
 				return say.Plain(n.Identity())
@@ -172,16 +177,6 @@ func (f *following) tracking(of graph.Node, o *unstructured.Unstructured) say.Te
 		}
 	}
 	return say.Text{}
-}
-
-// named are the tools' objects that a mark names: in any namespace where it does not say one.
-func (w *World) named(m *delivery.Mark) (all []graph.Node) {
-	for n := range w.Evidence.Instances(m.Resource) {
-		if n.Name() == m.Name && (m.Namespace == "" || n.Namespace() == m.Namespace) {
-			all = append(all, n)
-		}
-	}
-	return all
 }
 
 // exists reports whether who has deployed an object is there, or may be.

@@ -212,6 +212,19 @@ func (m *metadata) Named(resource schema.GroupResource, namespace, name string) 
 	})
 }
 
+// Called is Named for a type with namespaces, in any of them where that is empty.
+func (m *metadata) Called(resource schema.GroupResource, namespace, name string) (all []graph.Node) {
+	if namespace != "" {
+		return m.Named(resource, namespace, name)
+	}
+	for n := range m.Instances(resource) {
+		if n.Name() == name {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
 // between returns the objects of a type that are equal to what is looked for.
 func (m *metadata) between(resource schema.GroupResource, compare func(graph.Node) int) []graph.Node {
 	all := m.byName(resource)
