@@ -237,8 +237,10 @@ func changeText(op *remedy.Op) string {
 		return "annotate " + name + " with " + op.Value
 	case remedy.Patch:
 		return patchText(op, name)
+	case remedy.Collect:
+		return "collect " + name
 	}
-	return string(op.Verb) + " " + name
+	return ""
 }
 
 // patchText names what a patch changes: a finalizer or an owner reference by name, and other fields by their paths.
