@@ -38,7 +38,8 @@ func (p *Planned) loosens() bool {
 // WholeReader reads whole objects, with nothing left out.
 type WholeReader interface {
 	Read(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error)
-	EachObject(ctx context.Context, resource schema.GroupVersionResource, namespace string, begin func(), yield func(*unstructured.Unstructured) error) error
+	EachObject(ctx context.Context, resource schema.GroupVersionResource, namespace string, begin func(),
+		yield func(*unstructured.Unstructured) error) error
 }
 
 // fewSingles is how many objects of a type and namespace are read one by one; more come from one list.
@@ -170,7 +171,8 @@ func (j *Journal) backup(ctx context.Context, objects []graph.Identity, whole Wh
 
 // backupOf keeps the objects of one place: one by one if they are few, and otherwise from a list, of which what is missing is read by its
 // name.
-func backupOf(ctx context.Context, at place, wanted map[types.UID]graph.Identity, whole WholeReader, keep func(*unstructured.Unstructured) error) error {
+func backupOf(ctx context.Context, at place, wanted map[types.UID]graph.Identity, whole WholeReader,
+	keep func(*unstructured.Unstructured) error) error {
 	if len(wanted) > fewSingles {
 		err := whole.EachObject(ctx, at.resource, at.namespace, func() {}, func(o *unstructured.Unstructured) error {
 			id, is := wanted[o.GetUID()]

@@ -32,7 +32,8 @@ var (
 
 // free adds what lets an object go that is neither a claim nor a volume: its dependents are orphaned, which stops the deletion of those
 // that are left, and its finalizers are removed, of which nobody acts on any.
-func (r *Revival) free(report *explain.Report, g *graph.Graph, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID]) error {
+func (r *Revival) free(report *explain.Report, g *graph.Graph, id graph.Identity, o *unstructured.Unstructured,
+	revived sets.Set[types.UID]) error {
 	n, known := g.Node(id.UID)
 	switch {
 	case id.Resource.IsNamespace() || id.Resource.IsCRD():
@@ -239,7 +240,8 @@ func attended(report *explain.Report, id graph.Identity, finalizer string) error
 // counts what is left, and this program; empty for nobody.
 func since(o *unstructured.Unstructured) string {
 	for _, m := range o.GetManagedFields() {
-		if created := o.GetCreationTimestamp(); m.Time != nil && !m.Time.Before(o.GetDeletionTimestamp()) && !m.Time.Equal(&created) && m.Manager != "kube-controller-manager" && m.Manager != "kubectl-gc" {
+		if created := o.GetCreationTimestamp(); m.Time != nil && !m.Time.Before(o.GetDeletionTimestamp()) && !m.Time.Equal(&created) &&
+			m.Manager != "kube-controller-manager" && m.Manager != "kubectl-gc" {
 			return m.Manager
 		}
 	}

@@ -184,7 +184,8 @@ func (j *Journal) Used() bool { return j != nil && j.number > 0 }
 
 // Begin keeps a change that is about to be sent, with its object as it is before, which is nil for none, and the others that it lets go.
 // When it returns, all that is on the disk, but for what is made again: that is found by its name. What it returns keeps the status.
-func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*unstructured.Unstructured) (finish func(Status, types.UID) error, _ error) {
+func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*unstructured.Unstructured) (finish func(Status,
+	types.UID) error, _ error) {
 	if j == nil {
 		if c.Temporary {
 			return nil, errors.New("a change that is to be taken back needs a backup directory")
@@ -193,7 +194,8 @@ func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*u
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	entry := Entry{Number: j.number + 1, Time: time.Now().UTC(), Op: recorded(&c.Op), Risk: c.Risk, Why: c.Why, Cause: c.Cause, Temporary: c.Temporary}
+	entry := Entry{Number: j.number + 1, Time: time.Now().UTC(), Op: recorded(&c.Op), Risk: c.Risk, Why: c.Why,
+		Cause: c.Cause, Temporary: c.Temporary}
 	if before != nil {
 		kept, err := j.keep(before, true)
 		if err != nil {
@@ -229,7 +231,8 @@ func (j *Journal) step(s *gc.Step) (answered func(error) error, _ error) {
 	return func(answer error) error {
 		status := StatusOf(answer)
 		switch {
-		case apierrors.IsNotFound(answer) && j.whole != nil && s.Action == gc.ActionDelete: // an earlier try of it may have been carried out; it is recreated
+		// an earlier try of it may have been carried out; it is recreated
+		case apierrors.IsNotFound(answer) && j.whole != nil && s.Action == gc.ActionDelete:
 			status = Unanswered
 		case apierrors.IsNotFound(answer), apierrors.IsConflict(answer): // others were faster
 			status = Skipped
@@ -263,7 +266,8 @@ func (j *Journal) has(uid types.UID, version string) bool {
 	return is
 }
 
-func (j *Journal) beginStep(op *remedy.Op, before *graph.Object, again *unstructured.Unstructured) (finish func(Status, types.UID) error, _ error) {
+func (j *Journal) beginStep(op *remedy.Op, before *graph.Object, again *unstructured.Unstructured) (finish func(Status,
+	types.UID) error, _ error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	entry := Entry{Number: j.number + 1, Time: time.Now().UTC(), Op: recorded(op)}
@@ -425,7 +429,8 @@ func (j *Journal) fileOf(object *unstructured.Unstructured) string {
 // manifest is an object without what the API server alone sets.
 func manifest(object *unstructured.Unstructured) *unstructured.Unstructured {
 	m := object.DeepCopy()
-	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink"} {
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(m.Object, "metadata", field)
 	}
 	return m

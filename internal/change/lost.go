@@ -106,8 +106,8 @@ func staying(id graph.Identity, owners []metav1.OwnerReference) restore.Saved {
 	return restore.Saved{Object: id, Manifest: manifest, Stayed: true}
 }
 
-// Since fills in what later runs of this program have done about lost objects: what undos have made again of them and of their volumes, which
-// references to owners they had then, and which of them have lost some.
+// Since fills in what later runs of this program have done about lost objects: what undos have made again of them and of their volumes,
+// which references to owners they had then, and which of them have lost some.
 func (r *Recorded) Since(lost []restore.Saved, all []*Recorded) {
 	made, sent, loosened, given := map[types.UID]types.UID{}, sets.New[types.UID](), sets.New[types.UID](), restore.Given{}
 	for _, later := range all {

@@ -55,7 +55,8 @@ func manages(fields *fieldpath.Set, object any, pointer string) bool {
 func keyOf(fields *fieldpath.Set, entry any) (key fieldpath.PathElement) {
 	values, _ := entry.(map[string]any)
 	fields.Children.Iterate(func(is fieldpath.PathElement) { // All does not end where its caller does
-		if is.Key != nil && !slices.ContainsFunc(*is.Key, func(f value.Field) bool { return !value.Equals(f.Value, value.NewValueInterface(values[f.Name])) }) {
+		if is.Key != nil &&
+			!slices.ContainsFunc(*is.Key, func(f value.Field) bool { return !value.Equals(f.Value, value.NewValueInterface(values[f.Name])) }) {
 			key = is
 		}
 	})

@@ -126,7 +126,8 @@ type restoring struct {
 // before, and one that others have made meanwhile is left as it is. What is sent, and what became of it, is told, by one goroutine at a
 // time. It returns the UIDs that the objects have by now, by those that they had, and whether all was made.
 func (w *Writer) Restore(ctx context.Context, dir string, p *restore.Plan, tell func(Record)) (ids map[types.UID]types.UID, all bool) {
-	r := &restoring{Writer: w, dir: dir, plan: p, tell: tell, ids: map[types.UID]types.UID{}, bound: map[*restore.Item]bool{}, over: map[*restore.Item]bool{}, failed: map[*restore.Item]bool{}, sent: map[*restore.Item]*Record{}}
+	r := &restoring{Writer: w, dir: dir, plan: p, tell: tell, ids: map[types.UID]types.UID{}, bound: map[*restore.Item]bool{},
+		over: map[*restore.Item]bool{}, failed: map[*restore.Item]bool{}, sent: map[*restore.Item]*Record{}}
 	for _, i := range p.Items {
 		if i.Do == restore.Nothing || i.Do == restore.Bind || i.Do == restore.Link && !i.Late {
 			r.ids[i.Object.UID] = i.Now.GetUID()
@@ -343,7 +344,8 @@ func (r *restoring) one(ctx context.Context, i *restore.Item, content *unstructu
 		}
 	}
 	if refused != nil {
-		return r.fail(i, &Record{Time: r.Now(), Change: *c, Status: Skipped, Err: refused}, !last && errors.As(refused, &unread{}), !last && r.pending())
+		return r.fail(i, &Record{Time: r.Now(), Change: *c, Status: Skipped, Err: refused},
+			!last && errors.As(refused, &unread{}), !last && r.pending())
 	}
 	made := r.Make(ctx, c, before)
 	if made.Status == Done {
@@ -372,8 +374,8 @@ func (r *restoring) lost(i *restore.Item, made *Record) *Record {
 	return r.sent[i]
 }
 
-// answered takes what is there by now of an item that was to be created: others have made it as it was, or this run has, of which the answer
-// was lost, and admission may have changed it. It reports whether it is one of these.
+// answered takes what is there by now of an item that was to be created: others have made it as it was, or this run has, of which the
+// answer was lost, and admission may have changed it. It reports whether it is one of these.
 func (r *restoring) answered(i *restore.Item, now *unstructured.Unstructured, lost *Record) bool {
 	same, others := restore.Same(i, now), ofOthers(now)
 	switch {

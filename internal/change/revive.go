@@ -111,7 +111,8 @@ func (r *Revival) add(op remedy.Op, risk explain.Risk) {
 }
 
 // secure has the volume retained whose data would be destroyed.
-func (w *Writer) secure(ctx context.Context, r *Revival, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID], secure bool) error {
+func (w *Writer) secure(ctx context.Context, r *Revival, id graph.Identity, o *unstructured.Unstructured,
+	revived sets.Set[types.UID], secure bool) error {
 	volume := o
 	if id.Resource.Resource == evidence.Claims.Resource {
 		name := evidence.Nested(o, "spec", "volumeName")
@@ -169,15 +170,18 @@ func (w *Writer) recreatable(ctx context.Context, id graph.Identity, o *unstruct
 
 // letGo adds what lets an object go: the workloads of the pods that use a claim are scaled to 0, the finalizers of a volume that is
 // retained removed.
-func (w *Writer) letGo(ctx context.Context, r *Revival, id graph.Identity, o *unstructured.Unstructured, revived sets.Set[types.UID]) error {
+func (w *Writer) letGo(ctx context.Context, r *Revival, id graph.Identity, o *unstructured.Unstructured,
+	revived sets.Set[types.UID]) error {
 	if id.Resource.Resource == evidence.Volumes.Resource {
 		kept := o.DeepCopy()
 		kept.SetResourceVersion("") // it was never so: before its policy is changed, it is kept as it is
 		r.Kept[slices.Index(r.Kept, o)] = kept
-		if err := unstructured.SetNestedField(kept.Object, string(corev1.PersistentVolumeReclaimRetain), "spec", "persistentVolumeReclaimPolicy"); err != nil {
+		if err := unstructured.SetNestedField(kept.Object, string(corev1.PersistentVolumeReclaimRetain), "spec",
+			"persistentVolumeReclaimPolicy"); err != nil {
 			return err
 		}
-		r.add(remedy.PatchOf(id, remedy.Test(remedy.ReclaimPolicy, string(corev1.PersistentVolumeReclaimRetain)), remedy.Remove("/metadata/finalizers")), explain.Disruptive)
+		r.add(remedy.PatchOf(id, remedy.Test(remedy.ReclaimPolicy, string(corev1.PersistentVolumeReclaimRetain)),
+			remedy.Remove("/metadata/finalizers")), explain.Disruptive)
 		return nil
 	}
 	pods, err := w.List(ctx, evidence.Pods, id.Namespace)
@@ -219,7 +223,8 @@ func (w *Writer) stop(ctx context.Context, r *Revival, pod *unstructured.Unstruc
 		if ref == nil {
 			break
 		}
-		above, obstacle, err := w.ownerOf(ctx, pod.GetNamespace(), map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind, "name": ref.Name, "uid": string(ref.UID)})
+		above, obstacle, err := w.ownerOf(ctx, pod.GetNamespace(), map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind,
+			"name": ref.Name, "uid": string(ref.UID)})
 		switch {
 		case obstacle != "":
 			return errors.Join(fmt.Errorf("%s/%s, which controls %s/%s: %s", ref.Kind, ref.Name, o.GetKind(), o.GetName(), Words(obstacle)), err)
@@ -243,7 +248,8 @@ func (w *Writer) stop(ctx context.Context, r *Revival, pod *unstructured.Unstruc
 		return err
 	}
 	if replicas > 0 {
-		r.add(remedy.ScaleOf(graph.Identity{Resource: resource, Namespace: workload.GetNamespace(), Name: workload.GetName(), UID: workload.GetUID()}, remedy.Replicas{Current: replicas}), explain.Disruptive)
+		r.add(remedy.ScaleOf(graph.Identity{Resource: resource, Namespace: workload.GetNamespace(), Name: workload.GetName(),
+			UID: workload.GetUID()}, remedy.Replicas{Current: replicas}), explain.Disruptive)
 	}
 	return nil
 }

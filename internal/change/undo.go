@@ -214,7 +214,8 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 		return nil, Final, err
 	}
 	steps, standing := remedy.Reverse(fields, before.Object, now.Object)
-	if rest := slices.DeleteFunc(slices.Clone(steps), func(s remedy.Step) bool { return now.GetUID() == op.Object.UID && rewritten(op, s, now) }); len(rest) < len(steps) {
+	if rest := slices.DeleteFunc(slices.Clone(steps),
+		func(s remedy.Step) bool { return now.GetUID() == op.Object.UID && rewritten(op, s, now) }); len(rest) < len(steps) {
 		steps, standing = rest, remedy.Altered
 	}
 	writes := slices.ContainsFunc(steps, func(s remedy.Step) bool { return s.Op != "test" })
@@ -228,7 +229,8 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 	case !writes:
 		return nil, Changed, nil
 	}
-	if now.GetDeletionTimestamp() != nil && slices.ContainsFunc(steps, func(s remedy.Step) bool { return s.Op == "add" && strings.HasPrefix(s.Path, "/metadata/finalizers") }) {
+	if now.GetDeletionTimestamp() != nil &&
+		slices.ContainsFunc(steps, func(s remedy.Step) bool { return s.Op == "add" && strings.HasPrefix(s.Path, "/metadata/finalizers") }) {
 		return nil, Terminating, nil
 	}
 	if obstacle, err := w.owners(ctx, now, steps); obstacle != "" {
@@ -320,7 +322,8 @@ func (w *Writer) ownerOf(ctx context.Context, namespace string, reference any) (
 func (w *Writer) endsData(ctx context.Context, workload *unstructured.Unstructured, kept sets.Set[types.UID]) bool {
 	claims, err := w.List(ctx, evidence.Claims, workload.GetNamespace())
 	if err != nil || slices.ContainsFunc(claims, func(claim unstructured.Unstructured) bool {
-		owned := slices.ContainsFunc(claim.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == workload.GetUID() }) // which goes with it alone
+		// which goes with it alone
+		owned := slices.ContainsFunc(claim.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == workload.GetUID() })
 		return !kept.Has(claim.GetUID()) && (claim.GetDeletionTimestamp() != nil || evidence.ScalesAway(workload, 0, claim.GetName()) ||
 			!owned && w.below(ctx, &claim, workload.GetUID(), sets.New[types.UID]()))
 	}) {
@@ -392,7 +395,8 @@ func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, before, volu
 		return false
 	}
 	field := func(path ...string) string { return evidence.Nested(volume, path...) }
-	if slices.ContainsFunc([]string{"namespace", "name"}, func(part string) bool { return evidence.Nested(before, "spec", ref, part) != field("spec", ref, part) }) {
+	if slices.ContainsFunc([]string{"namespace", "name"},
+		func(part string) bool { return evidence.Nested(before, "spec", ref, part) != field("spec", ref, part) }) {
 		return true
 	}
 	namespace, err := w.Read(ctx, evidence.Identity(evidence.Namespaces, "", field("spec", ref, "namespace")))
@@ -400,7 +404,8 @@ func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, before, volu
 		return true
 	}
 	claim, err := w.Read(ctx, evidence.Identity(user, namespace.GetName(), field("spec", ref, "name")))
-	if err != nil || claim.GetDeletionTimestamp() != nil || volume.GetDeletionTimestamp() != nil || ref == "claimRef" && field("status", "phase") != "Bound" ||
+	if err != nil || claim.GetDeletionTimestamp() != nil || volume.GetDeletionTimestamp() != nil ||
+		ref == "claimRef" && field("status", "phase") != "Bound" ||
 		string(claim.GetUID()) != field("spec", ref, "uid") {
 		return true
 	}

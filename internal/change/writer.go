@@ -150,7 +150,8 @@ func (w *Writer) send(ctx context.Context, op *remedy.Op) error {
 }
 
 // readBack finds out what became of a change that the API server has accepted, and the UID of what it has made.
-func (w *Writer) readBack(ctx context.Context, op *remedy.Op, fields []remedy.Field, before *unstructured.Unstructured) (_ Status, made *unstructured.Unstructured, _ error) {
+func (w *Writer) readBack(ctx context.Context, op *remedy.Op, fields []remedy.Field,
+	before *unstructured.Unstructured) (_ Status, made *unstructured.Unstructured, _ error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sending)
 	defer cancel()
 	now, err := w.Read(ctx, op.Object)

@@ -156,7 +156,8 @@ func (c *checker) adopt() {
 		}
 		for _, n := range wanted[place{found.Namespace(), found.Name()}] {
 			o := found.Object()
-			if c.graph.Snapshot().IsAt(o, n.resource, n.namespace, n.name) && found != n.subject.node && !o.BeingDeleted() && !n.subject.owns(o.UID) {
+			if c.graph.Snapshot().IsAt(o, n.resource, n.namespace, n.name) && found != n.subject.node && !o.BeingDeleted() &&
+				!n.subject.owns(o.UID) {
 				c.report.Findings[n.finding].Remedy = c.adoptBy(&n.subject, o.UID)
 			}
 		}

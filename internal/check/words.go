@@ -106,7 +106,8 @@ const (
 
 // seenFirst is of an object without a namespace, of which the garbage collector sees a dependent first.
 func seenFirst(dependent graph.Identity, does string) string {
-	return "but if it sees " + named(dependent) + ", which the object owns, before the object, as when it starts or both are new, it looks for the owner in that namespace, and " + does
+	return "but if it sees " + named(dependent) +
+		", which the object owns, before the object, as when it starts or both are new, it looks for the owner in that namespace, and " + does
 }
 
 // named names an object: Kind/name, and where it is.
@@ -139,12 +140,14 @@ func (s *subject) wrong(rule string) string {
 		return fmt.Sprintf("%s%s has another UID than the reference states: it is another object", stated(s.ref.OwnerReference), s.place())
 	case WrongNamespace:
 		if s.node.Namespace() == "" {
-			return fmt.Sprintf("the object with this UID is %s, and an object without a namespace cannot have an owner in one", named(s.ref.Owner.Identity()))
+			return fmt.Sprintf("the object with this UID is %s, and an object without a namespace cannot have an owner in one",
+				named(s.ref.Owner.Identity()))
 		}
 		return fmt.Sprintf("the owner is %s, and the garbage collector looks in the object's own namespace only", named(s.ref.Owner.Identity()))
 	case CoordinatesMismatch:
 		id := s.ref.Owner.Identity()
-		return fmt.Sprintf("the object with this UID is %s %s, not %s %s", id.Resource.GroupVersion(), named(id), s.ref.APIVersion, stated(s.ref.OwnerReference))
+		return fmt.Sprintf("the object with this UID is %s %s, not %s %s", id.Resource.GroupVersion(), named(id), s.ref.APIVersion,
+			stated(s.ref.OwnerReference))
 	case UnresolvableKind:
 		return fmt.Sprintf("the server does not serve the kind %s of %s", s.ref.Kind, s.ref.APIVersion)
 	case ClusterScopedDependent:

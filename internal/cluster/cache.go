@@ -21,7 +21,8 @@ import (
 // left of the list for each (store/store_btree.go, ListPrefix). A table of whole objects does come in pages: the server has all of it in
 // memory before it sends any (apiserver/pkg/endpoints/handlers/response.go, asTable).
 func (r *Reader) caches(ctx context.Context, l *listing) bool {
-	return r.options.PageSize == AutoPageSize && l.fields == "" && l.include != metav1.IncludeObject && !r.cacheFails(l) && r.Server(ctx).ListsFromCache()
+	return r.options.PageSize == AutoPageSize && l.fields == "" && l.include != metav1.IncludeObject && !r.cacheFails(l) &&
+		r.Server(ctx).ListsFromCache()
 }
 
 // cacheFails reports whether lists of the group could not be read from the cache
@@ -34,7 +35,8 @@ func (r *Reader) cacheFails(l *listing) bool {
 // cacheFailed takes the error of a list from the cache. It waits if the server is
 // busy and says for how long, but no longer than a request may take.
 func (r *Reader) cacheFailed(ctx context.Context, l *listing, err error) {
-	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) || unlistedReason(err) == graph.Timeout || errors.Is(err, errSilence) {
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) || unlistedReason(err) == graph.Timeout ||
+		errors.Is(err, errSilence) {
 		r.slowCaches.Store(l.resource.Group, true)
 		return
 	}

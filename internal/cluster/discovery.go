@@ -128,7 +128,8 @@ var core = schema.GroupVersion{Version: "v1"}
 // under /api for a server that has none (discovery_client.go, downloadLegacy), and it
 // would seem that nothing of the group exists.
 func (c *catalog) hidesCore(groups []*restmapper.APIGroupResources) {
-	if _, failed := c.failed[core]; failed || slices.ContainsFunc(groups, func(g *restmapper.APIGroupResources) bool { return g.Group.Name == "" }) {
+	if _, failed := c.failed[core]; failed ||
+		slices.ContainsFunc(groups, func(g *restmapper.APIGroupResources) bool { return g.Group.Name == "" }) {
 		return
 	}
 	if c.failed == nil {

@@ -36,7 +36,8 @@ func acceptable(resource schema.GroupVersionResource) string {
 // Read returns a whole object, of Secrets and ConfigMaps the metadata. The error of an absent object is NotFound; any
 // other, such as the 404 of a type that is not served, says that the answer is
 // not known.
-func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource, namespace,
+	name string) (*unstructured.Unstructured, error) {
 	if !graph.ValidName(name) {
 		return nil, errInvalidName(resource.GroupResource(), name)
 	}

@@ -106,16 +106,18 @@ func readEach[T any](ctx context.Context, r *Reader, objects map[types.UID]*grap
 }
 
 // readTyped calls keep with each of the objects, or with all there are of a type of version v1 of Kubernetes.
-func readTyped[T any](ctx context.Context, r *Reader, kind string, objects map[types.UID]*graph.Object, group *errgroup.Group, keep func(*T)) {
+func readTyped[T any](ctx context.Context, r *Reader, kind string, objects map[types.UID]*graph.Object,
+	group *errgroup.Group, keep func(*T)) {
 	if len(objects) <= maxGets {
 		readEach(ctx, r, objects, group, keep)
 		return
 	}
 	group.Go(func() error {
-		return r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource(strings.ToLower(kind)+"s"), kind, "", func() {}, func(o runtime.Object) error {
-			keep(any(o).(*T))
-			return nil
-		})
+		return r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource(strings.ToLower(kind)+"s"), kind, "", func() {},
+			func(o runtime.Object) error {
+				keep(any(o).(*T))
+				return nil
+			})
 	})
 }
 

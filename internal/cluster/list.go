@@ -239,7 +239,8 @@ func (p *pageReader) known(ctx context.Context, l *listing) (more bool, err erro
 // mayComeInPages reports whether it is worth trying to read a list in pages that was not to
 // be had in one piece: not when the server refuses it, nor when who takes it does.
 func mayComeInPages(err error) bool {
-	return !errors.As(err, new(takerError)) && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
+	return !errors.As(err, new(takerError)) && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsNotFound(err) &&
+		!apierrors.IsMethodNotSupported(err)
 }
 
 // pause waits, but not for longer than the context.

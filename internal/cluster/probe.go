@@ -68,7 +68,8 @@ const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=
 
 // TryPatch sends a JSON merge patch as a dry run and returns the metadata of the
 // object as it would be. The error is that of the API server.
-func (p *Prober) TryPatch(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error) {
+func (p *Prober) TryPatch(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string,
+	patch []byte) (*unstructured.Unstructured, error) {
 	path := pathTo(resource, namespace, name)
 	if subresource != "" {
 		path = append(path, subresource)

@@ -75,7 +75,8 @@ func (t *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(body))
-	if a := (&offline.Answer{Path: path, Code: response.StatusCode, ContentType: response.Header.Get("Content-Type"), Body: body}); stdjson.Valid(body) {
+	if a := (&offline.Answer{Path: path, Code: response.StatusCode, ContentType: response.Header.Get("Content-Type"),
+		Body: body}); stdjson.Valid(body) {
 		t.recording.mu.Lock()
 		t.recording.answers[path] = a
 		t.recording.mu.Unlock()

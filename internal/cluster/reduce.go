@@ -20,7 +20,8 @@ import (
 // whether it runs, what it holds, or who it is.
 var (
 	heavySpec       = []string{"affinity", "topologySpreadConstraints", "dnsConfig", "hostAliases", "securityContext", "imagePullSecrets"}
-	heavyContainers = []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources", "securityContext", "volumeMounts", "ports", "envFrom"}
+	heavyContainers = []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources", "securityContext",
+		"volumeMounts", "ports", "envFrom"}
 )
 
 // heavyFields are, by the numbers that generated.proto has for them, fields of which reduce
@@ -31,10 +32,12 @@ var heavyFields = func() map[schema.GroupResource]wire.Drop {
 		15: wire.Whole, 19: wire.Whole, 22: wire.Whole,
 	}
 	spec := wire.Drop{
-		2: container, 14: wire.Whole, 15: wire.Whole, 18: wire.Whole, 20: container, 22: wire.Whole, 23: wire.Whole, 26: wire.Whole, 33: wire.Whole,
+		2: container, 14: wire.Whole, 15: wire.Whole, 18: wire.Whole, 20: container, 22: wire.Whole, 23: wire.Whole,
+		26: wire.Whole, 33: wire.Whole,
 	}
-	ofContainer := and(container, 5, 13, 14, 20, 21, 23, 24, 25) // workingDir, terminationMessage*, imagePullPolicy, devices, what becomes of it
-	ofContainer[7] = wire.Drop{3: and(nil, 2, 3, 4, 5)}          // of variables all but values and fields of the pod: namespaces that are watched
+	// workingDir, terminationMessage*, imagePullPolicy, devices, what becomes of it
+	ofContainer := and(container, 5, 13, 14, 20, 21, 23, 24, 25)
+	ofContainer[7] = wire.Drop{3: and(nil, 2, 3, 4, 5)} // of variables all but values and fields of the pod: namespaces that are watched
 	// volumes, initContainers, whatever says where and how the pod runs
 	ofSpec := and(spec, 1, 3, 4, 5, 6, 7, 9, 10, 16, 17, 19, 20, 24, 28, 29, 31, 32, 34, 36, 38, 39, 40, 41)
 	ofSpec[2] = ofContainer
@@ -74,7 +77,8 @@ var notFacts = wire.Drop{
 		2: wire.Whole, 7: wire.Whole, 14: wire.Whole, 15: wire.Whole, 18: wire.Whole, 20: wire.Whole, 22: wire.Whole, 23: wire.Whole,
 		26: wire.Whole, 28: wire.Whole, 33: wire.Whole, 34: wire.Whole, 39: wire.Whole, 40: wire.Whole,
 	},
-	3: {2: wire.Whole, 8: wire.Whole, 10: wire.Whole, 12: wire.Whole, 13: wire.Whole, 15: wire.Whole, 16: wire.Whole}, // conditions, statuses, addresses
+	// conditions, statuses, addresses
+	3: {2: wire.Whole, 8: wire.Whole, 10: wire.Whole, 12: wire.Whole, 13: wire.Whole, 15: wire.Whole, 16: wire.Whole},
 }
 
 // reduce takes out of an object of a list what no explanation looks at, which is most of

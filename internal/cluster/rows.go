@@ -41,7 +41,8 @@ func (s *saver) objects(resource *graph.Resource, namespace string, begin func()
 
 // eachObject reads a list, and calls do for its objects: with the row of a table that kubectl get prints, unless none is
 // included, and as much of the object as is. When the list has to be read again, it calls begin.
-func (r *Reader) eachObject(ctx context.Context, resource *graph.Resource, namespace string, include metav1.IncludeObjectPolicy, begin func(), do func(*metav1.Table, stdjson.RawMessage) error) (version string, err error) {
+func (r *Reader) eachObject(ctx context.Context, resource *graph.Resource, namespace string, include metav1.IncludeObjectPolicy,
+	begin func(), do func(*metav1.Table, stdjson.RawMessage) error) (version string, err error) {
 	p := r.newPageReader(nil)
 	if p.accept = acceptRows; include == metav1.IncludeNone {
 		p.accept = acceptWhole

@@ -54,7 +54,8 @@ func (r *Reader) Contents() []offline.Content {
 // no list is in memory. What cannot be read is written as that, and is no error; an
 // error means that nothing can be written, or that the context ended.
 func (r *Reader) Save(ctx context.Context, w *offline.Writer, options SaveOptions) error {
-	s := &saver{Reader: r, ctx: ctx, out: w, options: options, owners: map[graph.Undecided]bool{}, listed: map[schema.GroupResource]int{}, ending: map[types.UID]bool{}}
+	s := &saver{Reader: r, ctx: ctx, out: w, options: options, owners: map[graph.Undecided]bool{}, listed: map[schema.GroupResource]int{},
+		ending: map[types.UID]bool{}}
 	for _, resource := range r.saved() {
 		if options.Progress != nil {
 			options.Progress(resource.GroupResource().String())
@@ -239,7 +240,8 @@ const young = 5 * time.Minute
 
 // justMade reports whether explanations ask who made an object.
 func (s *saver) justMade(o *graph.Object) bool {
-	return s.options.Begun.Sub(o.CreationTimestamp.Time) <= young && metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences}) == nil
+	return s.options.Begun.Sub(o.CreationTimestamp.Time) <= young &&
+		metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences}) == nil
 }
 
 // ownObject is as much of an object as is needed to ask for it.
@@ -321,7 +323,8 @@ func (r *Reader) fallbackNamespaces(ctx context.Context) []string {
 
 // events writes the events about objects that are being deleted, and all warnings.
 func (s *saver) events() error {
-	resource := &graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "events"}, Kind: "Event", Namespaced: true}
+	resource := &graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "events"},
+		Kind: "Event", Namespaced: true}
 	if s.options.Progress != nil {
 		s.options.Progress("events")
 	}

@@ -22,7 +22,8 @@ const maxSingles = 1000
 
 // owner notes an owner that no list has decided yet.
 func (s *saver) owner(o *graph.Object, ref *metav1.OwnerReference) {
-	mapping, err := s.catalog.mapper.RESTMapping(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version)
+	mapping, err := s.catalog.mapper.RESTMapping(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(),
+		schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version)
 	if err != nil || s.complete[mapping.Resource.GroupResource()] {
 		return
 	}
@@ -109,15 +110,16 @@ func (s *saver) among(namespace string, objects []graph.Object, why purpose) (ot
 	for i := range objects {
 		entries[named(&objects[i])] = nil
 	}
-	failed := s.EachNaming(s.ctx, resource.GroupVersionResource, namespace, []string{`"uid"`}, func() {}, func(whole *unstructured.Unstructured) error {
-		name := types.NamespacedName{Namespace: whole.GetNamespace(), Name: whole.GetName()}
-		if _, wanted := entries[name]; wanted {
-			if e, _, err := newEntry(resource, whole); err == nil { // what cannot be encoded is not held
-				entries[name] = e
+	failed := s.EachNaming(s.ctx, resource.GroupVersionResource, namespace, []string{`"uid"`}, func() {},
+		func(whole *unstructured.Unstructured) error {
+			name := types.NamespacedName{Namespace: whole.GetNamespace(), Name: whole.GetName()}
+			if _, wanted := entries[name]; wanted {
+				if e, _, err := newEntry(resource, whole); err == nil { // what cannot be encoded is not held
+					entries[name] = e
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	if failed != nil {
 		return objects, s.ctx.Err()
 	}

@@ -21,7 +21,8 @@ type Selection struct{ Labels, Fields string }
 // selectors, and not a look at the object. That the list has no such object does
 // not say that there is none.
 func (r *Reader) Selected(ctx context.Context, id graph.Identity, s Selection) (graph.Object, bool, error) {
-	options := metav1.ListOptions{LabelSelector: s.Labels, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, id.Name).String()}
+	options := metav1.ListOptions{LabelSelector: s.Labels,
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, id.Name).String()}
 	if s.Fields != "" {
 		options.FieldSelector += "," + s.Fields
 	}

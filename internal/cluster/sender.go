@@ -141,7 +141,9 @@ func (s *Sender) carryOut(ctx context.Context, op *remedy.Op) ([]byte, error) {
 			return now == op.Replicas.Current && unstructured.SetNestedField(scale, op.Replicas.Wanted, "spec", "replicas") == nil
 		})
 	case remedy.Restart:
-		return s.merge(ctx, op, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": annotations("kubectl.kubernetes.io/restartedAt", s.now().Format(time.RFC3339))}}})
+		return s.merge(ctx, op,
+			map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": annotations("kubectl.kubernetes.io/restartedAt",
+				s.now().Format(time.RFC3339))}}})
 	case remedy.Resume:
 		return s.merge(ctx, op, map[string]any{"spec": map[string]any{"paused": nil}})
 	case remedy.Annotate:
@@ -227,7 +229,8 @@ func (s *Sender) patch(ctx context.Context, id graph.Identity, kind types.PatchT
 }
 
 // errUnmarked says why nothing is granted.
-var errUnmarked = errors.New("an admission webhook or policy removes the annotation " + remedy.MarkAnnotation + ", by which it would be taken back")
+var errUnmarked = errors.New("an admission webhook or policy removes the annotation " + remedy.MarkAnnotation +
+	", by which it would be taken back")
 
 // create makes an object with nothing but its name, or a binding with a grant. That is made without subjects, which are added to what was
 // made: a creation that arrives late, when nobody takes it back any more, grants nothing, and the other change is for one version.

@@ -129,7 +129,8 @@ func (s *Server) Get(ctx context.Context, resource graph.Resource, namespace, na
 // Delete implements gc.Server.
 func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.DeleteOptions) error {
 	s.writes(id.UID)
-	step := &gc.Step{Action: gc.ActionDelete, Object: graph.Object{Resource: &id.Resource, Namespace: id.Namespace, Name: id.Name, UID: id.UID}, Options: options}
+	step := &gc.Step{Action: gc.ActionDelete, Object: graph.Object{Resource: &id.Resource, Namespace: id.Namespace, Name: id.Name,
+		UID: id.UID}, Options: options}
 	return s.keep(step, func() error {
 		_, err := s.sendWrite(ctx, retries, &remedy.Op{Verb: remedy.Delete, Object: id, Options: &options})
 		return err

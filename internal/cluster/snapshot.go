@@ -116,7 +116,8 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 // withoutGone drops the lists of types that are gone since the server named them, as definitions are that were deleted a moment ago: for a
 // run that begins now there are no such types, so nothing of them is unread. Only another answer about all types proves that, in which
 // their groups have not failed.
-func withoutGone(ctx context.Context, newDiscovery func() (discovery.CachedDiscoveryInterface, error), s *graph.Snapshot, work []*listing) []*listing {
+func withoutGone(ctx context.Context, newDiscovery func() (discovery.CachedDiscoveryInterface,
+	error), s *graph.Snapshot, work []*listing) []*listing {
 	if !slices.ContainsFunc(work, (*listing).unknown) {
 		return work
 	}

@@ -96,14 +96,15 @@ func (r *Reader) statusesIn(ctx context.Context, of graph.Identity, objects []*g
 	for _, o := range objects {
 		wanted[o.UID] = true
 	}
-	_, err := r.eachObject(ctx, &of.Resource, of.Namespace, included(&of.Resource), func() {}, func(table *metav1.Table, object json.RawMessage) error {
-		var o metav1.PartialObjectMetadata
-		if err := json.Unmarshal(object, &o); err != nil || !wanted[o.UID] {
-			return err
-		}
-		found[o.UID] = statusOfRow(table, object)
-		return nil
-	})
+	_, err := r.eachObject(ctx, &of.Resource, of.Namespace, included(&of.Resource), func() {},
+		func(table *metav1.Table, object json.RawMessage) error {
+			var o metav1.PartialObjectMetadata
+			if err := json.Unmarshal(object, &o); err != nil || !wanted[o.UID] {
+				return err
+			}
+			found[o.UID] = statusOfRow(table, object)
+			return nil
+		})
 	return found, err == nil
 }
 

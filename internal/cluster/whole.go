@@ -32,25 +32,29 @@ func (r *Reader) List(ctx context.Context, resource schema.GroupVersionResource,
 // one of the names, wherever. The others are not even decoded. When the list has to be read
 // again, it calls begin again: what came before does not count. An error of yield ends the
 // list, and so does any of the server: then not all objects were seen.
-func (r *Reader) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error {
+func (r *Reader) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(),
+	yield func(*unstructured.Unstructured) error) error {
 	quoted := make([][]byte, len(fields))
 	for i, field := range fields {
 		quoted[i] = []byte(`"` + field + `"`)
 	}
-	return r.eachWith(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace}, containsAny(quoted), begin, func(o *unstructured.Unstructured) error {
-		reduce(resource, o)
-		return yield(o)
-	})
+	return r.eachWith(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace}, containsAny(quoted),
+		begin, func(o *unstructured.Unstructured) error {
+			reduce(resource, o)
+			return yield(o)
+		})
 }
 
 // EachNaming is EachMentioning for objects that have one of the texts anywhere, also within a longer one. Nothing is left out of them but
 // the data of Secrets and ConfigMaps.
-func (r *Reader) EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(), yield func(*unstructured.Unstructured) error) error {
+func (r *Reader) EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(),
+	yield func(*unstructured.Unstructured) error) error {
 	wanted := make([][]byte, len(texts))
 	for i, text := range texts {
 		wanted[i] = []byte(text)
 	}
-	return r.eachWith(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace}, containsAny(wanted), begin, yield)
+	return r.eachWith(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace},
+		containsAny(wanted), begin, yield)
 }
 
 // Whole reads whole objects: single ones and lists, with everything that is in them.
@@ -60,13 +64,15 @@ type Whole struct {
 }
 
 // EachObject is EachNaming for all objects of a resource.
-func (w Whole) EachObject(ctx context.Context, resource schema.GroupVersionResource, namespace string, begin func(), yield func(*unstructured.Unstructured) error) error {
+func (w Whole) EachObject(ctx context.Context, resource schema.GroupVersionResource, namespace string, begin func(),
+	yield func(*unstructured.Unstructured) error) error {
 	l := &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace, data: true}
 	return w.Reader.eachWith(ctx, l, func([]byte) bool { return true }, begin, yield)
 }
 
 // eachWith yields the objects of a list of which the JSON is wanted.
-func (r *Reader) eachWith(ctx context.Context, l *listing, wanted func(item []byte) bool, begin func(), yield func(*unstructured.Unstructured) error) error {
+func (r *Reader) eachWith(ctx context.Context, l *listing, wanted func(item []byte) bool, begin func(),
+	yield func(*unstructured.Unstructured) error) error {
 	return r.eachWhole(ctx, l, begin, func(item []byte) error {
 		if !wanted(item) {
 			return nil
@@ -107,13 +113,15 @@ func containsAny(texts [][]byte) func([]byte) bool {
 // EachTyped is EachMentioning for all objects of one of Kubernetes' own types, in Go's. What
 // no explanation looks at is left out. An object is good until yield returns, but what it points
 // to may be kept.
-func (r *Reader) EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(), yield func(runtime.Object) error) error {
+func (r *Reader) EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(),
+	yield func(runtime.Object) error) error {
 	return r.eachTyped(ctx, &graph.Resource{GroupVersionResource: resource, Kind: kind}, namespace, nil, begin, yield)
 }
 
 // eachTyped is EachTyped without certain fields of the objects where they come in protobuf;
 // nil is for those of which nobody asks.
-func (r *Reader) eachTyped(ctx context.Context, resource *graph.Resource, namespace string, drop wire.Drop, begin func(), yield func(runtime.Object) error) error {
+func (r *Reader) eachTyped(ctx context.Context, resource *graph.Resource, namespace string, drop wire.Drop, begin func(),
+	yield func(runtime.Object) error) error {
 	p := r.newPageReader(nil)
 	p.accept, p.whole.drop = acceptTyped, drop
 	p.begin = func(*listing) { begin() }
@@ -158,7 +166,8 @@ type wholeDecoder struct {
 
 // decode calls each for every object of a list of the type, as it came, packed or in JSON, and
 // decoded, but for what no explanation looks at. The object is another one once each has returned.
-func (d *wholeDecoder) decode(decoder *wire.Decoder, body io.Reader, of *graph.Resource, each func(text []byte, packed bool, o runtime.Object) error) (wire.List, error) {
+func (d *wholeDecoder) decode(decoder *wire.Decoder, body io.Reader, of *graph.Resource,
+	each func(text []byte, packed bool, o runtime.Object) error) (wire.List, error) {
 	kind := of.GroupVersionKind()
 	o, err := newObject(kind)
 	if err != nil {
@@ -232,7 +241,8 @@ func (d *wholeDecoder) keepsManagers(decoder *wire.Decoder, message []byte) (kee
 
 // listWhole lists the whole objects that a field selector matches; an empty one matches
 // all.
-func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionResource, namespace, fields string) ([]unstructured.Unstructured, error) {
+func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionResource, namespace,
+	fields string) ([]unstructured.Unstructured, error) {
 	var items []unstructured.Unstructured
 	l := &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace, fields: fields}
 	err := r.eachWhole(ctx, l, func() { items = nil }, func(item []byte) error {

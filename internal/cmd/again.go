@@ -66,7 +66,8 @@ func wordsOfFlag(f *pflag.Flag) (words []string) {
 // helmFlags are those of Helm for the flags of kubectl that it calls otherwise.
 var helmFlags = map[string]string{
 	"context": "kube-context", "server": "kube-apiserver", "token": "kube-token", "as": "kube-as-user", "as-group": "kube-as-group",
-	"certificate-authority": "kube-ca-file", "insecure-skip-tls-verify": "kube-insecure-skip-tls-verify", "tls-server-name": "kube-tls-server-name",
+	"certificate-authority": "kube-ca-file", "insecure-skip-tls-verify": "kube-insecure-skip-tls-verify",
+	"tls-server-name": "kube-tls-server-name",
 }
 
 // commandOf is the command of another tool, on the cluster of this run and as its user, but for the flags without. What that has no flag

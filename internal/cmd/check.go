@@ -120,9 +120,12 @@ func newCheck(g *globals) *cobra.Command {
 	o.flags = flags
 	o.addTargetFlags(flags)
 	flags.StringSliceVar(&o.rules, "rule", nil, "Apply only these rules: "+strings.Join(check.RuleIDs(), ", "))
-	flags.StringVar(&o.severity, "severity", check.Info.String(), "Report only what is at least as bad: "+strings.Join(check.Severities(), ", "))
-	flags.DurationVar(&o.settle, "settle", 5*time.Second, "After this time look again at what is wrong, and report what still is; 0 looks once, and so shows what the garbage collector is about to delete, too")
-	flags.StringVar(&o.baseline, "baseline", "", "Report only what this report, written by -o json or yaml, does not have; - reads standard input")
+	flags.StringVar(&o.severity, "severity", check.Info.String(), "Report only what is at least as bad: "+
+		strings.Join(check.Severities(), ", "))
+	flags.DurationVar(&o.settle, "settle", 5*time.Second,
+		"After this time look again at what is wrong, and report what still is; 0 looks once, and so shows what the garbage collector is about to delete, too")
+	flags.StringVar(&o.baseline, "baseline", "",
+		"Report only what this report, written by -o json or yaml, does not have; - reads standard input")
 	flags.DurationVar(&o.olderThan, "older-than", 0, "Report only what is wrong with objects that were made at least so long ago")
 	o.output = newOutput(
 		func(a *checkAnswer) runtime.Object { return render.NewCheckReport(a.snapshot, a.report) },
@@ -265,7 +268,8 @@ func (o *checkOptions) readBaseline() error {
 		}
 	}
 	if err != nil {
-		return hintedError{fmt.Errorf("reading the baseline %s: %w", calledFile(o.baseline), reason(err)), "'" + o.name + " check -o json' writes one"}
+		return hintedError{fmt.Errorf("reading the baseline %s: %w", calledFile(o.baseline), reason(err)),
+			"'" + o.name + " check -o json' writes one"}
 	}
 	return nil
 }

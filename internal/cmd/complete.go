@@ -205,7 +205,8 @@ func knownShell(cmd *cobra.Command, args []string) error {
 }
 
 // fileFlags are the flags whose values are files; the shell completes those.
-var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "filename", "template", "finalizers", "from", "baseline", "redact-key", "output"}
+var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "filename", "template", "finalizers",
+	"from", "baseline", "redact-key", "output"}
 
 // directoryFlags are the flags whose values are directories.
 var directoryFlags = []string{"cache-dir", "kustomize"}

@@ -88,11 +88,15 @@ func newDelete(g *globals) *cobra.Command {
 	o.addTargetFlags(cmd.Flags())
 	o.addDeletionFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&o.cascade, "cascade", "background", `What happens to dependents: "background", "foreground" (deleted first) or "orphan" (kept)`)
-	flags.Int64Var(&o.gracePeriod, "grace-period", -1, "Grace period of the named pods in seconds; a negative value keeps theirs. Without --force, 0 means 1")
+	flags.StringVar(&o.cascade, "cascade", "background",
+		`What happens to dependents: "background", "foreground" (deleted first) or "orphan" (kept)`)
+	flags.Int64Var(&o.gracePeriod, "grace-period", -1,
+		"Grace period of the named pods in seconds; a negative value keeps theirs. Without --force, 0 means 1")
 	flags.BoolVar(&o.now, "now", false, "Give the named pods a grace period of one second, like --grace-period=1")
-	flags.BoolVar(&o.force, "force", false, "Remove the named pods at once, without waiting for their kubelets: their containers might keep running. No finalizer is removed")
-	flags.StringVar(&o.order, "order", "default", `"default" deletes the named objects at once; "safe" first deletes objects whose controller is deleted as well, and waits until they are gone`)
+	flags.BoolVar(&o.force, "force", false,
+		"Remove the named pods at once, without waiting for their kubelets: their containers might keep running. No finalizer is removed")
+	flags.StringVar(&o.order, "order", "default",
+		`"default" deletes the named objects at once; "safe" first deletes objects whose controller is deleted as well, and waits until they are gone`)
 	flags.BoolVar(&o.all, "all", false, "Delete all objects of the named types in the namespace")
 	flags.BoolVar(&o.ignoreNotFound, "ignore-not-found", false, "Treat an object that does not exist as deleted")
 	g.completeValues(cmd, map[string][]string{"cascade": {"background", "foreground", "orphan"}, "order": orders})
@@ -297,7 +301,8 @@ var errTooLateToOrphan = hintedError{
 // a deletion, everything is read that the user may read: references lead by UID,
 // and so by mistake from anywhere. The namespace is that of the targets if one is set. found are targets that
 // the lists may lack, also are others. whole is as wholeOf has it.
-func (o *deleteOptions) read(ctx context.Context, s *session, namespace string, one bool, found []graph.Object, also ...graph.Identity) (g, whole *graph.Graph, err error) {
+func (o *deleteOptions) read(ctx context.Context, s *session, namespace string, one bool, found []graph.Object,
+	also ...graph.Identity) (g, whole *graph.Graph, err error) {
 	if o.scope == "namespace" && !one {
 		return nil, nil, usageError{errors.New("--scope=namespace takes objects of one namespace only")}
 	}
@@ -396,7 +401,8 @@ func (o *deleteOptions) garbage(s *session, g *graph.Graph) string {
 		if !o.allNamespaces && node.Namespace() != s.namespace {
 			continue
 		}
-		if len(refs) > 0 && !node.BeingDeleted() && !slices.ContainsFunc(refs, func(r graph.Reference) bool { return r.State != graph.Dangling }) {
+		if len(refs) > 0 && !node.BeingDeleted() &&
+			!slices.ContainsFunc(refs, func(r graph.Reference) bool { return r.State != graph.Dangling }) {
 			n++
 		}
 	}
@@ -407,7 +413,8 @@ func (o *deleteOptions) garbage(s *session, g *graph.Graph) string {
 	if o.allNamespaces {
 		namespace = ""
 	}
-	return fmt.Sprintf("objects with only missing owners (%d), as an interrupted deletion leaves them, are shown by '%s --dry-run=client'", n, o.collectIn(namespace))
+	return fmt.Sprintf("objects with only missing owners (%d), as an interrupted deletion leaves them, are shown by '%s --dry-run=client'",
+		n, o.collectIn(namespace))
 }
 
 // nothing says that there is nothing to delete: no object matches, or all that

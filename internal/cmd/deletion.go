@@ -64,9 +64,11 @@ func (d *deletionOptions) addDeletionFlags(cmd *cobra.Command) {
 	flags.DurationVar(&d.timeout, "timeout", 0, "How long to wait for objects to be deleted; 0 gives up when nothing has changed for a while")
 	flags.IntVar(&d.concurrency, "concurrency", 16, "Number of writes in flight")
 	d.journaling.addFlags(flags, "Keep each object that is deleted or changed, whole, in a new directory below this one")
-	flags.Var(&d.allowIncomplete, "allow-incomplete", "Go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
+	flags.Var(&d.allowIncomplete, "allow-incomplete",
+		"Go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
 	flags.Lookup("allow-incomplete").NoOptDefVal = "true"
-	flags.StringVar(&d.scope, "scope", "auto", `What to read: "cluster", "namespace", or "auto", which is what the answer needs, as far as you are allowed to read it`)
+	flags.StringVar(&d.scope, "scope", "auto",
+		`What to read: "cluster", "namespace", or "auto", which is what the answer needs, as far as you are allowed to read it`)
 	d.output = newOutput(
 		(*deletionAnswer).document,
 		format[*deletionAnswer]{"", func(w io.Writer, style render.Style, a *deletionAnswer) error {
@@ -201,7 +203,9 @@ func (t *telling) withoutTargets(consent *change.Consent) error {
 		fmt.Fprintln(t.ErrOut, "The objects that you agreed to delete are gone: nothing is left to do.")
 		return t.printNothing(consent.Plan.Graph)
 	}
-	fmt.Fprintf(t.ErrOut, "Nothing was changed: the chosen objects are gone, or not chosen any more. Of those that you agreed to delete, these still exist: %s.\n", render.NamesOf(consent.Left))
+	fmt.Fprintf(t.ErrOut,
+		"Nothing was changed: the chosen objects are gone, or not chosen any more. Of those that you agreed to delete, these still exist: %s.\n",
+		render.NamesOf(consent.Left))
 	return cmp.Or(t.printNothing(consent.Plan.Graph), errRemaining)
 }
 
@@ -316,7 +320,8 @@ func (d *deletionOptions) refusals(plan *render.DeletionPlan) error {
 	}
 	if notAsked > 0 {
 		slices.Sort(why)
-		fmt.Fprintf(d.ErrOut, "The server was not asked about %d of %d writes: %s.\n", notAsked, len(plan.Steps), render.Line(strings.Join(slices.Compact(why), "; ")))
+		fmt.Fprintf(d.ErrOut, "The server was not asked about %d of %d writes: %s.\n", notAsked, len(plan.Steps),
+			render.Line(strings.Join(slices.Compact(why), "; ")))
 	}
 	if refused+unanswered > 0 || plan.Afterwards != nil && len(plan.Afterwards.Refused) > 0 {
 		return errRemaining
@@ -396,7 +401,8 @@ func (d *deletionOptions) printNothing(g *graph.Graph) error {
 	case d.output.isText():
 		return nil
 	case d.dryRun != "none":
-		return d.printAnswer(&deletionAnswer{graph: g, report: report, preview: &render.Preview{Report: report, Plan: render.NewDeletionPlan(preview.Nothing(g))}})
+		return d.printAnswer(&deletionAnswer{graph: g, report: report,
+			preview: &render.Preview{Report: report, Plan: render.NewDeletionPlan(preview.Nothing(g))}})
 	}
 	return d.printReport(g, []render.Event{}, report)
 }

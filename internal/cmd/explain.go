@@ -145,7 +145,8 @@ func newExplain(g *globals) *cobra.Command {
 func (o *explainOptions) addStuckFlags(flags *pflag.FlagSet) {
 	o.addTargetFlags(flags)
 	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers can be removed and objects deleted")
-	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
+	flags.StringVar(&o.finalizers, "finalizers", "",
+		"Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
 }
 
 // validateStuck finds objects that make no sense.
@@ -300,7 +301,8 @@ func (o *explainOptions) explain(ctx context.Context, q *inquiry, g *graph.Graph
 	}
 	where := o.connection()
 	report := explain.Explain(ctx, explain.Input{
-		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Workloads: q.workloads, Earlier: q.earlier, Now: q.now, Server: s.reader.Server(ctx),
+		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Workloads: q.workloads, Earlier: q.earlier, Now: q.now,
+		Server: s.reader.Server(ctx),
 		Prober: prober, Events: s.reader.Events, Failed: o.failed, Catalogue: o.catalogue,
 		Wait: s.waiting(), Passed: s.passing(), Far: s.reader.Far(), Each: o.each, Kubectl: "kubectl" + where, Plugin: o.name + where,
 	}, selected)

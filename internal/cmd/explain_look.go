@@ -52,7 +52,8 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 		q.found, q.failed = o.resolve(ctx, s)
 		o.failed, q.failed = unreadableObjects(q.failed)
 		q.found = append(q.found, o.readOtherwise(ctx, s)...)
-		if missing, others := missingObjects(q.failed); len(q.found)+len(o.failed) == 0 && (len(missing) == 0 || others != nil) && q.failed != nil {
+		if missing, others := missingObjects(q.failed); len(q.found)+len(o.failed) == 0 &&
+			(len(missing) == 0 || others != nil) && q.failed != nil {
 			return nil, q.failed
 		}
 	}

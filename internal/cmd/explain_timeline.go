@@ -47,7 +47,8 @@ func timeline(ctx context.Context, l *look) []render.Moment {
 func past(ctx context.Context, s *session, id graph.Identity) (moments []render.Moment) {
 	happened := func(at time.Time, format string, args ...any) {
 		if !at.IsZero() {
-			moments = append(moments, render.Moment{Time: at.UTC().Truncate(time.Second), Object: id, What: strings.TrimRight(fmt.Sprintf(format, args...), ": ")})
+			moments = append(moments, render.Moment{Time: at.UTC().Truncate(time.Second), Object: id,
+				What: strings.TrimRight(fmt.Sprintf(format, args...), ": ")})
 		}
 	}
 	whole, err := s.reader.Read(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)

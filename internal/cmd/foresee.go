@@ -52,7 +52,8 @@ func wholeOf(scope cluster.Scope, g *graph.Graph) *graph.Graph {
 
 // preview is a plan as it is shown.
 func (t *telling) preview(p *change.Plan) *render.Preview {
-	return &render.Preview{What: t.what, Where: t.where, Report: p.Report, Forecast: p.Forecast, Safe: t.order == orderSafe, Instead: t.instead(p.Forecast)}
+	return &render.Preview{What: t.what, Where: t.where, Report: p.Report, Forecast: p.Forecast, Safe: t.order == orderSafe,
+		Instead: t.instead(p.Forecast)}
 }
 
 // instead is the command with which nothing of a plan gets stuck that would not have

@@ -27,8 +27,10 @@ const maxStdin = 1 << 30
 
 // addFrom adds the flag that names files to read instead of the cluster.
 func (g *globals) addFrom(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&g.from, "from", nil, "Read this file instead of a cluster: a snapshot, what kubectl get -o json or yaml printed, or a directory of such; - is standard input. May be repeated for what kubectl printed")
-	flags.StringVar(&g.redactKey, "redact-key", "", "With --from: the file that 'snapshot --redact-key' wrote, to read a redacted snapshot with the names as they were")
+	flags.StringArrayVar(&g.from, "from", nil,
+		"Read this file instead of a cluster: a snapshot, what kubectl get -o json or yaml printed, or a directory of such; - is standard input. May be repeated for what kubectl printed")
+	flags.StringVar(&g.redactKey, "redact-key", "",
+		"With --from: the file that 'snapshot --redact-key' wrote, to read a redacted snapshot with the names as they were")
 }
 
 // needsCluster annotates the commands that cannot read a file.
@@ -151,7 +153,8 @@ func (g *globals) snapshotHint(err error) string {
 func (g *globals) printed(sources []offline.Source) (*offline.File, error) {
 	file, err := offline.FromPrinted(sources, time.Now())
 	if err != nil {
-		return nil, hintedError{fmt.Errorf("reading %w", err), "--from takes a file of '" + g.name + " snapshot', or what kubectl get -o json or yaml printed"}
+		return nil, hintedError{fmt.Errorf("reading %w", err), "--from takes a file of '" + g.name +
+			" snapshot', or what kubectl get -o json or yaml printed"}
 	}
 	return file, nil
 }

@@ -84,7 +84,8 @@ func newGraph(g *globals) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.addTargetFlags(flags)
-	flags.StringVar(&o.scope, "scope", "auto", `Where to look for what is connected: "auto" (the namespace of a namespaced object, unless an owner is in none) or "cluster"`)
+	flags.StringVar(&o.scope, "scope", "auto",
+		`Where to look for what is connected: "auto" (the namespace of a namespaced object, unless an owner is in none) or "cluster"`)
 	flags.BoolVar(&o.full, "full", false, "Draw every object, however many there are")
 	flags.BoolVar(&o.isolated, "isolated", false, "Without arguments: draw objects that neither own nor are owned, too")
 	flags.BoolVar(&o.open, "open", false, "Write the page to a file and open it in the browser")
@@ -310,7 +311,8 @@ func (o *graphOptions) writeMermaid(w io.Writer, _ render.Style, a *graphAnswer)
 		return err
 	}
 	if len(p.Edges) > draw.MermaidEdges || text.Len() > draw.MermaidBytes {
-		fmt.Fprintf(o.ErrOut, "warning: with %d edges in %d bytes this is more than Mermaid draws by default (maxEdges %d, maxTextSize %d); svg and html have no limit\n",
+		fmt.Fprintf(o.ErrOut,
+			"warning: with %d edges in %d bytes this is more than Mermaid draws by default (maxEdges %d, maxTextSize %d); svg and html have no limit\n",
 			len(p.Edges), text.Len(), draw.MermaidEdges, draw.MermaidBytes)
 	}
 	_, err := io.WriteString(w, text.String())

@@ -57,7 +57,8 @@ func (t *telling) tell(e change.Event) {
 	case e.LeftOut != nil:
 		fmt.Fprintf(t.ErrOut, "Left out, because they are gone, replaced, or not chosen any more: %s.\n", render.NamesOf(e.LeftOut))
 	case e.Changed != nil:
-		fmt.Fprintf(t.ErrOut, "\nThis has changed since you were asked, first %s. What would happen now:\n", render.NamesOf([]graph.Identity{*e.Changed}))
+		fmt.Fprintf(t.ErrOut, "\nThis has changed since you were asked, first %s. What would happen now:\n",
+			render.NamesOf([]graph.Identity{*e.Changed}))
 	case e.Begins:
 		t.progress = newProgress(t.deletionOptions)
 	case e.Wrote != nil:

@@ -45,7 +45,8 @@ func (t *telling) again(j *change.Job, report *gc.Report) string {
 		namespace = ""
 	}
 	if len(lost) == len(report.Remaining()) {
-		return fmt.Sprintf("The remaining objects (%d) have lost their owners: '%s --dry-run=client' shows how they are deleted.", len(lost), t.collectIn(namespace))
+		return fmt.Sprintf("The remaining objects (%d) have lost their owners: '%s --dry-run=client' shows how they are deleted.",
+			len(lost), t.collectIn(namespace))
 	}
 	return fmt.Sprintf("Run the same command again to resume with what it finds then; the others (%d) have lost their owners already: '%s --dry-run=client' shows them.",
 		len(lost), t.collectIn(namespace))

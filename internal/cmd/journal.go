@@ -92,7 +92,8 @@ func (j *journaling) reach(ctx context.Context, dryRun bool) error {
 
 // writer makes changes of single objects, which are kept in the journal.
 func (j *journaling) writer(journal *change.Journal) change.Writer {
-	return change.Writer{Read: j.sender.Read, List: j.sender.List, Do: j.sender.Do, Resource: j.resource, Journal: journal, Wait: wait, Now: time.Now}
+	return change.Writer{Read: j.sender.Read, List: j.sender.List, Do: j.sender.Do, Resource: j.resource, Journal: journal,
+		Wait: wait, Now: time.Now}
 }
 
 // resource finds the type of a kind.
@@ -143,7 +144,8 @@ func (j *journaling) begin(header change.Header) (*change.Journal, error) {
 	journal.Secrets = j.recipients
 	if usual, err := state("journal"); err == nil {
 		if err := change.Remember(usual, base); err != nil {
-			fmt.Fprintf(j.g.ErrOut, "warning: later runs find the journal of this one only with --backup=%s: %s\n", shell.Quote(base), render.Line(err.Error()))
+			fmt.Fprintf(j.g.ErrOut, "warning: later runs find the journal of this one only with --backup=%s: %s\n", shell.Quote(base),
+				render.Line(err.Error()))
 		}
 	}
 	return journal, nil
@@ -175,13 +177,15 @@ func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change
 			return nil, errors.Join(err, journal.Close())
 		}
 		if j.g.where.UID == "" {
-			return nil, hintedError{errors.Join(errors.New("writing the backup: undo could not tell that it is of this cluster: namespace kube-system could not be read"), journal.Close()),
-				"nothing was changed; use credentials that may get namespace kube-system, or go without --backup"}
+			return nil,
+				hintedError{errors.Join(errors.New("writing the backup: undo could not tell that it is of this cluster: namespace kube-system could not be read"), journal.Close()),
+					"nothing was changed; use credentials that may get namespace kube-system, or go without --backup"}
 		}
 		whole = cluster.Whole{Sender: j.sender, Reader: reader}
 	}
 	if err := journal.Plan(ctx, p, whole); err != nil {
-		return nil, hintedError{errors.Join(fmt.Errorf("writing the backup: %w", err), journal.Close()), "nothing was changed; --backup=DIR names another directory"}
+		return nil, hintedError{errors.Join(fmt.Errorf("writing the backup: %w", err), journal.Close()),
+			"nothing was changed; --backup=DIR names another directory"}
 	}
 	if whole != nil {
 		fmt.Fprintf(j.g.ErrOut, "Backup: %s\n", journal.Dir)
@@ -195,7 +199,8 @@ func withoutBackup(err error) error {
 	if err == nil {
 		return nil
 	}
-	return hintedError{fmt.Errorf("making the backup directory: %w", err), "nothing was changed; --backup=DIR names another, which must be yours alone; --backup=none does without, and without temporary changes"}
+	return hintedError{fmt.Errorf("making the backup directory: %w", err),
+		"nothing was changed; --backup=DIR names another, which must be yours alone; --backup=none does without, and without temporary changes"}
 }
 
 // recorded are the journals of this cluster below the directory of this run, and all that the usual place knows of, the oldest first; those
@@ -236,7 +241,8 @@ func (j *journaling) dirs(base string) []string {
 }
 
 func (g *globals) unread(err error) {
-	fmt.Fprintf(g.ErrOut, "warning: not read: the journal of an earlier run, which might have left a temporary change: %s\n", render.Line(err.Error()))
+	fmt.Fprintf(g.ErrOut, "warning: not read: the journal of an earlier run, which might have left a temporary change: %s\n",
+		render.Line(err.Error()))
 }
 
 // claim holds the journal of a run that is over.

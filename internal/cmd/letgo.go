@@ -100,13 +100,15 @@ func (o *reviveOptions) secured(ctx context.Context, w *change.Writer, id graph.
 
 // makes makes a change of an object that is as before shows it. It reports whether it is to be looked at again: others were faster, or no
 // answer came.
-func (o *reviveOptions) makes(ctx context.Context, w *change.Writer, c *change.Change, before *unstructured.Unstructured) (again bool, _ error) {
+func (o *reviveOptions) makes(ctx context.Context, w *change.Writer, c *change.Change,
+	before *unstructured.Unstructured) (again bool, _ error) {
 	made := w.Make(ctx, c, before)
 	if made.Status == change.Done {
 		fmt.Fprintln(o.Out, render.Undone(&made))
 		return false, nil
 	}
-	if err := cmp.Or(made.Err, remedy.ErrChanged); made.Status != change.Unanswered && !answer.Retryable(err) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+	if err := cmp.Or(made.Err, remedy.ErrChanged); made.Status != change.Unanswered && !answer.Retryable(err) && !apierrors.IsConflict(err) &&
+		!apierrors.IsNotFound(err) {
 		fmt.Fprintln(o.Out, render.Undone(&made))
 		return false, err
 	}

@@ -78,7 +78,8 @@ func (o *output[A]) own() *format[A] {
 const ticketFormat = "markdown"
 
 // ticket is the format of an answer for a ticket: how it is written with everything, what happened before, and what takes it back.
-func ticket[A any](g *globals, wide func(w io.Writer, style render.Style, answer A) error, about func(A) (moments []render.Moment, undo string)) format[A] {
+func ticket[A any](g *globals, wide func(w io.Writer, style render.Style, answer A) error,
+	about func(A) (moments []render.Moment, undo string)) format[A] {
 	return format[A]{ticketFormat, func(w io.Writer, _ render.Style, a A) error {
 		var text strings.Builder
 		if err := wide(&text, render.Style{}, a); err != nil {
@@ -91,7 +92,8 @@ func ticket[A any](g *globals, wide func(w io.Writer, style render.Style, answer
 }
 
 // otherFormats are formats that some command here, or kubectl, has, and others do not.
-var otherFormats = []string{"name", "wide", "dot", "svg", "html", "mermaid", "graphml", "sarif", "junit", "markdown", "prometheus", columnsFormat, columnsFileFormat}
+var otherFormats = []string{"name", "wide", "dot", "svg", "html", "mermaid", "graphml", "sarif", "junit", "markdown", "prometheus",
+	columnsFormat, columnsFileFormat}
 
 // isText reports whether the answer is for a person.
 func (o *output[A]) isText() bool { return o.name == "" || o.name == "wide" }

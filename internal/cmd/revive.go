@@ -74,7 +74,8 @@ const reviveExample = `  # Keep the data, whatever happens to the claim
   NAME revive postgres/orders -n shop`
 
 func newRevive(g *globals) *cobra.Command {
-	o := &reviveOptions{globals: g, journaling: journaling{g: g}, others: explainOptions{globals: g, probe: true, each: true, besides: everything}}
+	o := &reviveOptions{globals: g, journaling: journaling{g: g},
+		others: explainOptions{globals: g, probe: true, each: true, besides: everything}}
 	o.others.pageSize = cluster.AutoPageSize
 	cmd := &cobra.Command{
 		Use:               "revive TYPE/NAME...",
@@ -319,7 +320,8 @@ func (j *journaling) bound(ctx context.Context, bindings []restore.Binding) (err
 			if gone && !b.Made { // one that the volume had
 				break
 			}
-			if !gone && unread == nil && evidence.Nested(now, "status", "phase") == "Bound" && evidence.Nested(now, "spec", "volumeName") == b.Volume {
+			if !gone && unread == nil && evidence.Nested(now, "status", "phase") == "Bound" &&
+				evidence.Nested(now, "spec", "volumeName") == b.Volume {
 				fmt.Fprintln(j.g.Out, render.Bound(b.Claim, b.Volume))
 				break
 			}

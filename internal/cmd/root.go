@@ -261,7 +261,8 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	_ = flags.MarkHidden("cache-dir") // scripts may pass it to all plugins; nothing is cached
 	flags.BoolVar(&g.strict, "strict", false, "Exit with code 3 when something that could change the answer could not be read")
 	flags.StringVar(&g.color, "color", "auto", `Use colour and line drawing: "auto" (on a terminal), "always" or "never"`)
-	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 1 on, name all types that could not be read, from 2 on, say at the end what was asked of the server, from 6 on log every request")
+	flags.IntVarP(&g.verbosity, "v", "v", 0,
+		"Log level; from 1 on, name all types that could not be read, from 2 on, say at the end what was asked of the server, from 6 on log every request")
 	g.addFrom(flags)
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		g.ran, g.ranWith = cmd, args
@@ -271,7 +272,8 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 		}
 		return g.validateFiles(cmd)
 	}
-	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newUnstick(g), newUndo(g), newHistory(g), newRevive(g), newCheck(g), newGraph(g), newSnapshot(g), newDiff(g), newUninstall(g), newVersion(g))
+	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newUnstick(g), newUndo(g), newHistory(g), newRevive(g),
+		newCheck(g), newGraph(g), newSnapshot(g), newDiff(g), newUninstall(g), newVersion(g))
 	g.registerCompletions(root)
 	addCompletion(root, program, name)
 	g.addHelp(root)

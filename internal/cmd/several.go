@@ -29,7 +29,8 @@ type several struct {
 }
 
 func (s *several) addFlags(g *globals, cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&s.contexts, "contexts", nil, "Ask the clusters of these contexts side by side, and answer with one table, the worst first")
+	cmd.Flags().StringSliceVar(&s.contexts, "contexts", nil,
+		"Ask the clusters of these contexts side by side, and answer with one table, the worst first")
 	cmd.Flags().BoolVar(&s.allContexts, "all-contexts", false, "Do that with all contexts of the kubeconfig")
 	register(cmd, "contexts", func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		return completeList(g.kubeconfigNames("contexts"))(cmd, args, word)
@@ -75,7 +76,8 @@ func (s *several) asked(g *globals) ([]string, error) {
 }
 
 // ask asks each cluster, some at a time, and writes the table. A cluster that cannot be asked is a line of it.
-func (s *several) ask(ctx context.Context, g *globals, columns []string, ask func(context.Context, *globals) (render.Standing, error)) error {
+func (s *several) ask(ctx context.Context, g *globals, columns []string,
+	ask func(context.Context, *globals) (render.Standing, error)) error {
 	names, err := s.asked(g)
 	if err != nil {
 		return err
@@ -129,7 +131,8 @@ func (g *globals) in(name string) *globals {
 	there, c := *g, g.config
 	config := genericclioptions.NewConfigFlags(true)
 	config.KubeConfig, config.Namespace, config.Timeout = c.KubeConfig, c.Namespace, c.Timeout
-	config.Impersonate, config.ImpersonateUID, config.ImpersonateGroup, config.Insecure = c.Impersonate, c.ImpersonateUID, c.ImpersonateGroup, c.Insecure
+	config.Impersonate, config.ImpersonateUID, config.ImpersonateGroup, config.Insecure = c.Impersonate, c.ImpersonateUID,
+		c.ImpersonateGroup, c.Insecure
 	config.Context = &name
 	there.config, there.stats, there.where = config, cluster.NewStats(), nil
 	return &there

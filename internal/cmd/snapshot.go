@@ -91,7 +91,8 @@ func newSnapshot(g *globals) *cobra.Command {
 	cmd.Flags().BoolVar(&o.overwrite, "overwrite", false, "Replace files that exist")
 	cmd.Flags().BoolVar(&o.redact, "redact", false, "Replace names, also in messages, each word by the same other word everywhere")
 	cmd.Flags().BoolVar(&o.secondLook, "second-look", false, "Wait for 12 seconds, where that may show who is at work")
-	cmd.Flags().StringVar(&o.redactKey, "redact-key", "", "With --redact: the file to write which word stands for which to, readable by you alone")
+	cmd.Flags().StringVar(&o.redactKey, "redact-key", "",
+		"With --redact: the file to write which word stands for which to, readable by you alone")
 	return cmd
 }
 

@@ -218,7 +218,8 @@ func (t *targets) place(s *session, info *resource.Info) error {
 	case s.enforced && !t.allNamespaces:
 		return hintedError{
 			fmt.Errorf("the namespace from the provided object %q does not match the namespace %q", info.Namespace, s.namespace),
-			fmt.Sprintf("--namespace=%s names that of the object; without -n each object is looked up in the namespace that its file states", info.Namespace),
+			fmt.Sprintf("--namespace=%s names that of the object; without -n each object is looked up in the namespace that its file states",
+				info.Namespace),
 		}
 	}
 	return nil
@@ -319,7 +320,8 @@ func (e missingError) Unwrap() error { return e.error }
 
 // names reports whether an object that does not exist any more is the one that was named.
 func (e missingError) names(id graph.Identity) bool {
-	return id.Resource.GroupResource() == e.kind.GroupResource() && id.Name == e.name && id.Namespace == e.namespace && (e.uid == "" || e.uid == id.UID)
+	return id.Resource.GroupResource() == e.kind.GroupResource() && id.Name == e.name && id.Namespace == e.namespace &&
+		(e.uid == "" || e.uid == id.UID)
 }
 
 // hint points at the namespace, and at the types that have the same name.

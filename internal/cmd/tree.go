@@ -106,7 +106,8 @@ func newTree(g *globals) *cobra.Command {
 	flags.StringVar(&o.scope, "scope", "auto", `Where to look for dependents: "auto" (the namespace of a namespaced object) or "cluster"`)
 	flags.StringSliceVar(&o.types, "types", nil, "Show only these types and what leads to them: globs on kind, resource or resource.group")
 	flags.StringSliceVar(&o.excludeTypes, "exclude-types", nil, "Do not show these types unless they lead to others")
-	flags.StringVar(&o.status, "status", "auto", fmt.Sprintf(`Ask for READY and STATUS: "auto" (up to %d objects), "always" or "never"`, maxStatuses))
+	flags.StringVar(&o.status, "status", "auto",
+		fmt.Sprintf(`Ask for READY and STATUS: "auto" (up to %d objects), "always" or "never"`, maxStatuses))
 	flags.BoolVar(&o.isolated, "isolated", false, "Without arguments: show objects that neither own nor are owned, too")
 	o.output = newOutput(
 		func(a *treeAnswer) runtime.Object { return render.NewGraph(a.graph.Snapshot(), a.forest) },

@@ -110,11 +110,13 @@ func (o *undoOptions) chosen(id graph.Identity) bool {
 		of, name, _ := strings.Cut(only, "/")
 		of = strings.ToLower(of)
 		if mapper, err := o.config.ToRESTMapper(); err == nil && name == id.Name {
-			if named, err := mapper.ResourceFor(schema.ParseGroupResource(of).WithVersion("")); err == nil && named.GroupResource() == r.GroupResource() {
+			if named, err := mapper.ResourceFor(schema.ParseGroupResource(of).WithVersion("")); err == nil &&
+				named.GroupResource() == r.GroupResource() {
 				return true
 			}
 		}
-		return name == id.Name && slices.Contains([]string{strings.ToLower(r.Kind), r.Resource, r.GroupResource().String(), strings.ToLower(r.Kind) + "." + r.Group}, of)
+		return name == id.Name &&
+			slices.Contains([]string{strings.ToLower(r.Kind), r.Resource, r.GroupResource().String(), strings.ToLower(r.Kind) + "." + r.Group}, of)
 	})
 }
 
@@ -156,7 +158,8 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 	r := lastStanding(all, func(r *change.Recorded) bool { return !o.temporary || len(r.Open()) > 0 })
 	switch {
 	case r != nil && o.doubtful > filepath.Base(r.Dir):
-		return nil, hintedError{fmt.Errorf("looking for the last run: it might be %s, which could not be read", o.doubtful), "name the run: " + o.name + " history lists those that can be read"}
+		return nil, hintedError{fmt.Errorf("looking for the last run: it might be %s, which could not be read", o.doubtful),
+			"name the run: " + o.name + " history lists those that can be read"}
 	case r != nil:
 		return r, nil
 	}
@@ -167,7 +170,8 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 	if o.where.UID == "" {
 		why = "unclear which cluster this is: namespace kube-system could not be read"
 	}
-	return nil, hintedError{errors.New("looking for the last run: " + why), o.name + " history lists the runs; --backup=DIR names where their journals are"}
+	return nil, hintedError{errors.New("looking for the last run: " + why),
+		o.name + " history lists the runs; --backup=DIR names where their journals are"}
 }
 
 // lastStanding is the last run of which that is true and that has left changes, but for those that took others back; nil for none.
@@ -185,15 +189,19 @@ func (j *journaling) read(dir string) (*change.Recorded, error) {
 	r, err := change.ReadJournal(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, hintedError{fmt.Errorf("no run has its journal in %s", dir), j.g.name + " history lists the runs; --backup=DIR names where their journals are"}
+		return nil, hintedError{fmt.Errorf("no run has its journal in %s", dir),
+			j.g.name + " history lists the runs; --backup=DIR names where their journals are"}
 	case err != nil:
 		return nil, fmt.Errorf("reading the journal: %w", err)
 	case r.Where.UID == "":
-		return nil, hintedError{fmt.Errorf("the run did not know its cluster (%s): namespace kube-system could not be read then", &r.Where), "look at its changes: " + j.g.name + " history -o json, and take back by hand what stands"}
+		return nil, hintedError{fmt.Errorf("the run did not know its cluster (%s): namespace kube-system could not be read then", &r.Where),
+			"look at its changes: " + j.g.name + " history -o json, and take back by hand what stands"}
 	case j.g.where.UID == "":
-		return nil, hintedError{errors.New("unclear whether the run was on this cluster: namespace kube-system could not be read"), "use credentials that may get namespace kube-system"}
+		return nil, hintedError{errors.New("unclear whether the run was on this cluster: namespace kube-system could not be read"),
+			"use credentials that may get namespace kube-system"}
 	case !r.Same(j.g.where.UID):
-		return nil, hintedError{fmt.Errorf("the run was on another cluster: %s (%s), and this is %s (%s)", &r.Where, r.Where.UID, j.g.where, j.g.where.UID), "--context and --kubeconfig choose the cluster"}
+		return nil, hintedError{fmt.Errorf("the run was on another cluster: %s (%s), and this is %s (%s)", &r.Where, r.Where.UID, j.g.where,
+			j.g.where.UID), "--context and --kubeconfig choose the cluster"}
 	}
 	return r, nil
 }
@@ -280,7 +288,8 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 		lost = j.lost(r)
 	}
 	if o.wanted != nil && !slices.ContainsFunc(lost, func(s restore.Saved) bool { return o.wanted(s.Object) }) {
-		return hintedError{errors.New("nothing that this run has deleted is one of --only"), "without --only, undo --dry-run lists what it would recreate; -n names the namespace"}
+		return hintedError{errors.New("nothing that this run has deleted is one of --only"),
+			"without --only, undo --dry-run lists what it would recreate; -n names the namespace"}
 	}
 	u := j.lookBack(ctx, r, lost, o)
 	changes, left, err := j.show(u, c.dryRun == "none")
@@ -299,11 +308,13 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 	case c.dryRun == "server":
 		return j.askServer(ctx, u)
 	}
-	if err := j.agrees(ctx, c, u.digest(), fmt.Sprintf("Take this back (%s) in %s? (y/N): ", counted(changes, "change"), j.g.where)); err != nil {
+	if err := j.agrees(ctx, c, u.digest(), fmt.Sprintf("Take this back (%s) in %s? (y/N): ", counted(changes, "change"),
+		j.g.where)); err != nil {
 		return err
 	}
 	if len(lost) > 0 && j.lookBack(ctx, r, lost, o).digest() != u.digest() {
-		return hintedError{errors.New("what can be taken back has changed since the question; nothing was changed"), "run it again, and look at what it shows"}
+		return hintedError{errors.New("what can be taken back has changed since the question; nothing was changed"),
+			"run it again, and look at what it shows"}
 	}
 	bindings, err := j.takeAllBack(ctx, u)
 	return cmp.Or(err, j.bound(ctx, bindings))
@@ -323,7 +334,8 @@ func (j *journaling) earlier(r *change.Recorded) string {
 func (j *journaling) agrees(ctx context.Context, c *consenting, digest, question string) error {
 	_, err := c.beforehand().Agree(ctx, digest, change.Ask{Plain: true, Put: func(ctx context.Context) (string, error) {
 		if !isTerminal(j.g.In) {
-			return "", hintedError{errors.New("asking for consent: there is no terminal"), "--yes goes ahead; --confirm=" + answer.Short(digest) + " with exactly this"}
+			return "", hintedError{errors.New("asking for consent: there is no terminal"),
+				"--yes goes ahead; --confirm=" + answer.Short(digest) + " with exactly this"}
 		}
 		return j.g.ask(ctx, question, false)
 	}})

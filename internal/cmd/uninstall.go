@@ -218,7 +218,8 @@ func worldOf(ctx context.Context, s *session) (*uninstall.World, error) {
 		return nil, err
 	}
 	g := graph.New(snapshot)
-	return &uninstall.World{Graph: g, Namespace: s.namespace, Evidence: evidence.New(ctx, evidence.Source{Cluster: s.reader, Graph: g, Now: s.reader.Now(ctx)})}, nil
+	return &uninstall.World{Graph: g, Namespace: s.namespace,
+		Evidence: evidence.New(ctx, evidence.Source{Cluster: s.reader, Graph: g, Now: s.reader.Now(ctx)})}, nil
 }
 
 // foretell says what becomes of what the tool does.
@@ -237,7 +238,8 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (*render.Un
 	}
 	r, err := w.Foretell(p, func(job preview.Job) (*preview.Plan, *foresight.Forecast, error) {
 		// It can carry nothing out: it is given nothing that makes clients that write.
-		made, err := change.Make(ctx, &change.Job{Cluster: change.Cluster{Reader: s.reader}, Graph: w.Graph, Whole: w.Graph, Job: job}, change.Options{})
+		made, err := change.Make(ctx, &change.Job{Cluster: change.Cluster{Reader: s.reader}, Graph: w.Graph, Whole: w.Graph, Job: job},
+			change.Options{})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -82,7 +82,8 @@ func ownOf(w *uninstall.World, resource schema.GroupResource, namespace, name st
 		return graph.Node{}, nil, fmt.Errorf("the server has no %s", resource)
 	}
 	if w.Graph.Snapshot().Covers(resource, namespace, name) {
-		return graph.Node{}, nil, hintedError{fmt.Errorf("%s %q does not exist in namespace %s", resource, name, namespace), "-n names another namespace"}
+		return graph.Node{}, nil, hintedError{fmt.Errorf("%s %q does not exist in namespace %s", resource, name, namespace),
+			"-n names another namespace"}
 	}
 	return graph.Node{}, nil, errors.New("the " + resource.String() + " of namespace " + namespace + " could not be listed")
 }

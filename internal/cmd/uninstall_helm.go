@@ -85,8 +85,10 @@ type releases struct {
 }
 
 func (r *releases) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&r.filename, "filename", "f", "", "Take the objects of the release from this file: what helm get manifest and helm get hooks print; - is standard input")
-	cmd.Flags().IntVar(&r.version, "helm-version", 0, "Major version of the helm that will uninstall: 3 or 4. Without the flag, the version that made the release, as far as it shows, and 3 otherwise")
+	cmd.Flags().StringVarP(&r.filename, "filename", "f", "",
+		"Take the objects of the release from this file: what helm get manifest and helm get hooks print; - is standard input")
+	cmd.Flags().IntVar(&r.version, "helm-version", 0,
+		"Major version of the helm that will uninstall: 3 or 4. Without the flag, the version that made the release, as far as it shows, and 3 otherwise")
 }
 
 func (r *releases) validate() error {
@@ -127,14 +129,17 @@ func (r *releases) recorded(ctx context.Context, s *session, w *uninstall.World,
 	record := w.Record(namespace, name)
 	switch {
 	case record == "" && !w.Graph.Snapshot().ListedIn(evidence.Secrets.GroupResource(), namespace):
-		return nil, r.unreadable(namespace, name, fmt.Errorf("looking for the release %q: the Secrets of namespace %s could not be listed", name, namespace), "list")
+		return nil, r.unreadable(namespace, name, fmt.Errorf("looking for the release %q: the Secrets of namespace %s could not be listed",
+			name, namespace), "list")
 	case record == "":
 		return nil, hintedError{
 			uninstall.NoReleaseError{Namespace: namespace, Name: name},
-			"-n names another namespace; '" + r.commandOf([]string{"helm", "list", "-A"}, impersonating...) + "' shows them. A release that Helm keeps elsewhere ($HELM_DRIVER) is given with -f: " + r.pipe(namespace, name),
+			"-n names another namespace; '" + r.commandOf([]string{"helm", "list", "-A"}, impersonating...) +
+				"' shows them. A release that Helm keeps elsewhere ($HELM_DRIVER) is given with -f: " + r.pipe(namespace, name),
 		}
 	case s.files != nil:
-		return nil, hintedError{errors.New("a snapshot has no data of Secrets, and so no release"), "give the manifest with -f: " + r.pipe(namespace, name)}
+		return nil, hintedError{errors.New("a snapshot has no data of Secrets, and so no release"),
+			"give the manifest with -f: " + r.pipe(namespace, name)}
 	}
 	data, err := s.reader.HelmRecord(ctx, namespace, record)
 	if apierrors.IsForbidden(err) {
@@ -153,7 +158,9 @@ func (r *releases) recorded(ctx context.Context, s *session, w *uninstall.World,
 
 // unreadable says which right is missing, and how to do without.
 func (r *releases) unreadable(namespace, name string, err error, verb string) error {
-	return hintedError{err, fmt.Sprintf("the right that is missing is to %s secrets in namespace %s; without it, give the manifest with -f: %s", verb, namespace, r.pipe(namespace, name))}
+	return hintedError{err,
+		fmt.Sprintf("the right that is missing is to %s secrets in namespace %s; without it, give the manifest with -f: %s", verb, namespace,
+			r.pipe(namespace, name))}
 }
 
 // impersonating are the flags of a user who may lack the right to read the release, while the one who impersonates has it.

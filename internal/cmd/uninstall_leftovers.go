@@ -20,7 +20,9 @@ import (
 )
 
 func (o *uninstallOptions) addLeftoversFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.saved, "remove-leftovers", "", "After the tool has run: print what it has left behind by this plan, which -o json or yaml printed before, as a file for '"+o.name+" delete -f'; - is standard input")
+	cmd.Flags().StringVar(&o.saved, "remove-leftovers", "",
+		"After the tool has run: print what it has left behind by this plan, which -o json or yaml printed before, as a file for '"+o.name+
+			" delete -f'; - is standard input")
 }
 
 func (o *uninstallOptions) validateLeftovers() error {
@@ -123,7 +125,8 @@ func (o *uninstallOptions) savedPlan() (*uninstall.Saved, error) {
 	}
 	saved, err := render.ReadUninstallPlan(text)
 	if err != nil {
-		return nil, hintedError{fmt.Errorf("reading %s: %w", calledFile(o.saved), err), "before the tool runs, save the plan: the same command with -o json > plan.json"}
+		return nil, hintedError{fmt.Errorf("reading %s: %w", calledFile(o.saved), err),
+			"before the tool runs, save the plan: the same command with -o json > plan.json"}
 	}
 	return saved, nil
 }

@@ -21,7 +21,8 @@ type toolHelp struct{ use, short, long, example string }
 
 // toolHelps are those of the tools whose own objects say what they have deployed.
 var toolHelps = map[string]toolHelp{
-	"flux": {"flux kustomization/NAME | helmrelease/NAME", "Show what Flux deletes and leaves hanging", `Show what Flux takes away, keeps and leaves hanging when a Kustomization or a
+	"flux": {"flux kustomization/NAME | helmrelease/NAME", "Show what Flux deletes and leaves hanging",
+		`Show what Flux takes away, keeps and leaves hanging when a Kustomization or a
 HelmRelease is deleted.
 
 Of a Kustomization that is the inventory in its status, but for what does not
@@ -34,7 +35,8 @@ turn is among it.`, `  # What is deleted with a Kustomization
 
   # What is deleted with a HelmRelease
   NAME uninstall flux helmrelease/web -n shop`},
-	"argocd": {"argocd APPLICATION", "Show what Argo CD deletes and leaves hanging", `Show what Argo CD deletes, keeps and leaves hanging when an Application is
+	"argocd": {"argocd APPLICATION", "Show what Argo CD deletes and leaves hanging",
+		`Show what Argo CD deletes, keeps and leaves hanging when an Application is
 deleted with kubectl.
 
 With a finalizer of Argo CD that is what the Application tracks, by its status,
@@ -44,7 +46,8 @@ nothing. "argocd app delete" sets the finalizer itself. What Applications,
 ApplicationSets and objects of Flux among the objects delete in turn is among
 it.`, `  # What is deleted with an Application
   NAME uninstall argocd shop -n argocd`},
-	"olm": {"olm SUBSCRIPTION | csv/NAME", "Show what OLM deletes and leaves hanging", `Show what is deleted, kept and left hanging when the Subscription of an operator
+	"olm": {"olm SUBSCRIPTION | csv/NAME", "Show what OLM deletes and leaves hanging",
+		`Show what is deleted, kept and left hanging when the Subscription of an operator
 and the ClusterServiceVersion that it has installed are deleted, as the page of
 the Operator Lifecycle Manager (OLM) has it; with csv/NAME, when that alone is.
 

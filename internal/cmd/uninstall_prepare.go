@@ -22,20 +22,25 @@ import (
 
 func (o *uninstallOptions) addPrepareFlags(cmd *cobra.Command) {
 	flags, d := cmd.Flags(), &o.deletion
-	*d = deletionOptions{globals: o.globals, journaling: journaling{g: o.globals}, consenting: consenting{dryRun: "none", flags: flags}, wait: true, concurrency: 16, order: orderSafe}
+	*d = deletionOptions{globals: o.globals, journaling: journaling{g: o.globals}, consenting: consenting{dryRun: "none", flags: flags},
+		wait: true, concurrency: 16, order: orderSafe}
 	d.output = newOutput(
 		(*deletionAnswer).document,
 		format[*deletionAnswer]{"", func(w io.Writer, style render.Style, a *deletionAnswer) error {
 			return writeDeletion(w, style, a, d.dryRun != "none")
 		}},
 	)
-	flags.BoolVar(&o.prepare, "prepare", false, "Delete first what would get stuck, after a preview and with your consent, and wait for it. The tool is not run")
+	flags.BoolVar(&o.prepare, "prepare", false,
+		"Delete first what would get stuck, after a preview and with your consent, and wait for it. The tool is not run")
 	flags.BoolVarP(&d.yes, "yes", "y", false, "With --prepare: do not ask")
 	flags.BoolVarP(&d.interactive, "interactive", "i", false, "With --prepare: ask even when standard input is not a terminal")
-	flags.StringVar(&d.confirm, "confirm", "", "With --prepare: go ahead only if the writes are those with this digest, which the preview printed")
-	flags.DurationVar(&d.timeout, "timeout", 0, "With --prepare: how long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
+	flags.StringVar(&d.confirm, "confirm", "",
+		"With --prepare: go ahead only if the writes are those with this digest, which the preview printed")
+	flags.DurationVar(&d.timeout, "timeout", 0,
+		"With --prepare: how long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
 	d.journaling.addFlags(flags, "With --prepare: keep each object that is deleted or changed, whole, in a new directory below this one")
-	flags.Var(&d.allowIncomplete, "allow-incomplete", "With --prepare: go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
+	flags.Var(&d.allowIncomplete, "allow-incomplete",
+		"With --prepare: go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
 	flags.Lookup("allow-incomplete").NoOptDefVal = "true"
 	d.addDryRun(`With --prepare: "client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	o.completeValues(cmd, map[string][]string{"dry-run": dryRuns})
@@ -99,7 +104,8 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 
 // job is the deletion of what goes first: what would still get stuck when it is looked at again, and what is being deleted by then.
 func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identity) *change.Job {
-	j := &change.Job{Cluster: s.cluster(), Graph: g, Whole: g, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: first, Why: uninstall.GoesFirst}}
+	j := &change.Job{Cluster: s.cluster(), Graph: g, Whole: g, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: first,
+		Why: uninstall.GoesFirst}}
 	j.Again = func(ctx context.Context) (*change.Job, error) {
 		s, err := o.connectToWrite(ctx, o.pageSize)
 		if err != nil {

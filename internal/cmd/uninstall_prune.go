@@ -128,8 +128,8 @@ func (o *pruneOptions) read() error {
 }
 
 // manifestsIn returns the files of a directory, or of what a link leads to, that may be manifests by the ends of their names, as kubectl
-// reads them, and those below it that kubectl does not read: in its subdirectories unless they are to be read, and in directories that links
-// lead to. A directory without any is an error: what is not read would count as gone.
+// reads them, and those below it that kubectl does not read: in its subdirectories unless they are to be read, and in directories that
+// links lead to. A directory without any is an error: what is not read would count as gone.
 func manifestsIn(directory string, recursive bool) (files, below []string, err error) {
 	var all []string
 	at, err := filepath.EvalSymlinks(directory)
@@ -148,7 +148,8 @@ func manifestsIn(directory string, recursive bool) (files, below []string, err e
 	}
 	err = filepath.WalkDir(at, func(path string, entry fs.DirEntry, err error) error {
 		info, missing := os.Stat(path)
-		if err != nil || entry.Type()&fs.ModeSymlink == 0 || missing != nil || !info.IsDir() || strings.HasPrefix(entry.Name(), "..") { // as mounted ConfigMaps have
+		// as mounted ConfigMaps have
+		if err != nil || entry.Type()&fs.ModeSymlink == 0 || missing != nil || !info.IsDir() || strings.HasPrefix(entry.Name(), "..") {
 			return err
 		}
 		linked, err := filesIn(path + string(filepath.Separator))
@@ -187,7 +188,8 @@ func (g *globals) noneIn(directory string, unread []string) error {
 		items, err := uninstall.ReadManifest(text)
 		kustomize := strings.HasPrefix(filepath.Base(file), "kustomization.")
 		if len(items) > 0 || err != nil && (kustomize || bytes.Contains(text, []byte("apiVersion"))) {
-			return hintedError{fmt.Errorf("reading %s: %s is a manifest in a subdirectory", directory, file), "-R reads subdirectories, too, but for those that links lead to"}
+			return hintedError{fmt.Errorf("reading %s: %s is a manifest in a subdirectory", directory, file),
+				"-R reads subdirectories, too, but for those that links lead to"}
 		}
 	}
 	return nil

@@ -135,11 +135,13 @@ func newUnstick(g *globals) *cobra.Command {
 	)
 	o.answers.addFlags(g, cmd)
 	flags.StringVar(&o.allow, "allow", string(explain.Safe), `The highest risk of what is done: "safe", "disruptive" or "dangerous"`)
-	flags.StringSliceVar(&o.causes, "cause", nil, "Deal with this cause only, ID@OBJECT, or with a way out of it, ID@OBJECT:WAY, as explain-stuck names them, or with all of an ID; may be repeated")
+	flags.StringSliceVar(&o.causes, "cause", nil,
+		"Deal with this cause only, ID@OBJECT, or with a way out of it, ID@OBJECT:WAY, as explain-stuck names them, or with all of an ID; may be repeated")
 	o.addDryRun(`"client" shows what would be done, "server" also asks the server about the changes, "none" does it`)
 	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask about what is safe")
 	flags.StringVar(&o.confirm, "confirm", "", "Go ahead only if the changes are those with this digest, which --dry-run printed")
-	flags.DurationVar(&o.timeout, "timeout", 0, "How long to wait for what may still be freed; 0 gives up when nothing has changed for a while")
+	flags.DurationVar(&o.timeout, "timeout", 0,
+		"How long to wait for what may still be freed; 0 gives up when nothing has changed for a while")
 	o.journaling.addFlags(flags, "Keep each object as it was in a new directory below this one")
 	flags.StringVar(&o.undoDir, "undo", "", "Take back what the run with this directory has changed, as undo does")
 	register(cmd, "undo", o.completeRuns)
@@ -255,11 +257,13 @@ func (o *unstickOptions) run(ctx context.Context) error {
 
 // choosing is what the command line says of what may be done.
 func (o *unstickOptions) choosing(l *look) (*unstick.Options, error) {
-	options := &unstick.Options{Allow: explain.Risk(o.allow), NoBackup: o.backup == noBackup || len(o.from) == 0 && o.where.UID == "", Patient: o.timeout > 0}
+	options := &unstick.Options{Allow: explain.Risk(o.allow), NoBackup: o.backup == noBackup ||
+		len(o.from) == 0 && o.where.UID == "", Patient: o.timeout > 0}
 	for _, text := range o.causes {
 		name := unstick.ParseName(text)
 		if number().MatchString(text) {
-			return nil, usageError{fmt.Errorf("--cause=%s: the number of a cause is an argument: %s unstick %s", text, o.name, strings.Join(append(slices.Clone(o.args), text), " "))}
+			return nil, usageError{fmt.Errorf("--cause=%s: the number of a cause is an argument: %s unstick %s", text, o.name,
+				strings.Join(append(slices.Clone(o.args), text), " "))}
 		}
 		if !slices.ContainsFunc(finding.Kinds(), func(k explain.Kind) bool { return k.ID == name.ID }) {
 			return nil, usageError{fmt.Errorf("--cause %s: there is no such cause", name.ID)}
@@ -382,7 +386,8 @@ func (o *unstickOptions) tell(e unstick.Event) {
 	switch {
 	case e.Changed:
 		fmt.Fprintln(o.ErrOut, "\nThere is more to do now:")
-	case e.Wrote != nil && o.answers.isText() && (e.Wrote.Result == unstick.Done || e.Wrote.Result == unstick.TakenBack || e.Wrote.Result == unstick.Skipped):
+	case e.Wrote != nil && o.answers.isText() && (e.Wrote.Result == unstick.Done || e.Wrote.Result == unstick.TakenBack ||
+		e.Wrote.Result == unstick.Skipped):
 		fmt.Fprintln(o.ErrOut, render.UnstickRecord(e.Wrote))
 	case len(e.Waiting) > 0:
 		fmt.Fprintln(o.ErrOut, render.UnstickWaiting(&e, time.Now()))

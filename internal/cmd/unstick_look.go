@@ -142,7 +142,8 @@ func (o *unstickOptions) explained(err error) error {
 }
 
 // collecting does the garbage collector's work on the cluster as far as that is allowed, with everything read again that it rests on.
-func (o *unstickOptions) collecting(journal *change.Journal) func(context.Context, func(gc.Action, graph.Object) bool, func(gc.Step)) error {
+func (o *unstickOptions) collecting(journal *change.Journal) func(context.Context,
+	func(gc.Action, graph.Object) bool, func(gc.Step)) error {
 	return func(ctx context.Context, allowed func(gc.Action, graph.Object) bool, told func(gc.Step)) error {
 		s, err := o.connectToWrite(ctx, o.pageSize)
 		if err != nil {

@@ -53,7 +53,8 @@ var markings = []marking{
 		id, _, _ := strings.Cut(annotations[tracking], ":")
 		return application(id)
 	}},
-	{Applications, "Application", "argocd.argoproj.io/", func(labels, _ map[string]string) Mark { return application(labels["argocd.argoproj.io/instance"]) }},
+	{Applications, "Application", "argocd.argoproj.io/",
+		func(labels, _ map[string]string) Mark { return application(labels["argocd.argoproj.io/instance"]) }},
 	flux("Kustomization", Kustomizations),
 	flux("HelmRelease", HelmReleases),
 	{ClusterServiceVersions, "ClusterServiceVersion", "olm.owner", func(labels, _ map[string]string) Mark {
@@ -65,7 +66,8 @@ var markings = []marking{
 	{kind: "Release", in: "meta.helm.sh/", read: func(_, annotations map[string]string) Mark {
 		return Mark{Namespace: annotations["meta.helm.sh/release-namespace"], Name: annotations["meta.helm.sh/release-name"]}
 	}},
-	{kind: "ApplySet", in: "applyset.kubernetes.io/", read: func(labels, _ map[string]string) Mark { return Mark{Name: labels["applyset.kubernetes.io/part-of"]} }},
+	{kind: "ApplySet", in: "applyset.kubernetes.io/",
+		read: func(labels, _ map[string]string) Mark { return Mark{Name: labels["applyset.kubernetes.io/part-of"]} }},
 	{Applications, "Application", "", func(labels, _ map[string]string) Mark {
 		m := application(labels[Instance])
 		m.Usual = true

@@ -149,9 +149,11 @@ func (c *comparison) add(d Difference) { c.differences = append(c.differences, d
 func (c *comparison) changed(before, after *graph.Object) {
 	d := Difference{Object: after.Identity(), Change: Changed, BeganTerminating: after.BeingDeleted() && !before.BeingDeleted()}
 	sameOwner := func(a, b metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(a, b) }
-	d.AddedOwners, d.RemovedOwners = without(after.OwnerReferences, before.OwnerReferences, sameOwner), without(before.OwnerReferences, after.OwnerReferences, sameOwner)
+	d.AddedOwners, d.RemovedOwners = without(after.OwnerReferences, before.OwnerReferences, sameOwner),
+		without(before.OwnerReferences, after.OwnerReferences, sameOwner)
 	same := func(a, b string) bool { return a == b }
-	d.AddedFinalizers, d.RemovedFinalizers = without(after.Finalizers, before.Finalizers, same), without(before.Finalizers, after.Finalizers, same)
+	d.AddedFinalizers, d.RemovedFinalizers = without(after.Finalizers, before.Finalizers, same),
+		without(before.Finalizers, after.Finalizers, same)
 	if d.BeganTerminating || len(d.AddedOwners)+len(d.RemovedOwners)+len(d.AddedFinalizers)+len(d.RemovedFinalizers) > 0 {
 		c.add(d)
 	}

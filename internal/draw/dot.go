@@ -72,7 +72,8 @@ func dotLegend(p *Picture) string {
 		if m.Edge {
 			sign = "&#8592;"
 		}
-		fmt.Fprintf(&b, `<TR><TD ALIGN="LEFT"><FONT COLOR="%s">%s</FONT> %s</TD></TR>`, light.shades[m.Tone].line, sign, template.HTMLEscapeString(m.Label))
+		fmt.Fprintf(&b, `<TR><TD ALIGN="LEFT"><FONT COLOR="%s">%s</FONT> %s</TD></TR>`, light.shades[m.Tone].line, sign,
+			template.HTMLEscapeString(m.Label))
 	}
 	if b.Len() == 0 {
 		return ""
@@ -94,7 +95,8 @@ func dotNode(g *gographviz.Graph, p *Picture, parent string, n *Node) error {
 	// are set behind its back.
 	attrs := g.Nodes.Lookup[id].Attrs
 	setAttributes(attrs, Attribute{"label", strings.Join(p.label(n), "\n")}, Attribute{"tooltip", n.full()}, Attribute{"shape", "box"},
-		Attribute{"style", style}, Attribute{"fontname", "Helvetica"}, Attribute{"color", light.shades[m.Tone].line}, Attribute{"fillcolor", light.shades[m.Tone].fill})
+		Attribute{"style", style}, Attribute{"fontname", "Helvetica"}, Attribute{"color", light.shades[m.Tone].line},
+		Attribute{"fillcolor", light.shades[m.Tone].fill})
 	setAttributes(attrs, n.Attributes...)
 	return nil
 }

@@ -26,7 +26,8 @@ var pageScript string
 // holds it, and the script makes text of it and never markup.
 func HTML(w io.Writer, p *Picture) error {
 	style, script := pageColors()+pageStyle, pageScript
-	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + digestOf(style) + "'; script-src '" + digestOf(script) + "'"
+	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + digestOf(style) +
+		"'; script-src '" + digestOf(script) + "'"
 	title := template.HTMLEscapeString(visible(p.Title))
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"+
@@ -67,8 +68,9 @@ func pageColors() string {
 	variables(&dark)
 	b.WriteString("}\n")
 	for _, tone := range tones {
-		fmt.Fprintf(&b, ".n.%[1]s rect{fill:var(--%[1]s-fill);stroke:var(--%[1]s-line)}.far.%[1]s{fill:var(--%[1]s-line)}.n.%[1]s .kind,.note.%[1]s,.mark.%[1]s{fill:var(--%[1]s-text);color:var(--%[1]s-text)}"+
-			".e.%[1]s{stroke:var(--%[1]s-line)}.a.%[1]s{fill:var(--%[1]s-line)}.mark.%[1]s{background:var(--%[1]s-fill);border-color:var(--%[1]s-line)}\n", tone)
+		fmt.Fprintf(&b,
+			".n.%[1]s rect{fill:var(--%[1]s-fill);stroke:var(--%[1]s-line)}.far.%[1]s{fill:var(--%[1]s-line)}.n.%[1]s .kind,.note.%[1]s,.mark.%[1]s{fill:var(--%[1]s-text);color:var(--%[1]s-text)}"+
+				".e.%[1]s{stroke:var(--%[1]s-line)}.a.%[1]s{fill:var(--%[1]s-line)}.mark.%[1]s{background:var(--%[1]s-fill);border-color:var(--%[1]s-line)}\n", tone)
 	}
 	fmt.Fprintf(&b, "body{font-family:%s}.mono,.name,code,pre{font-family:%s}\n", textFont, nameFont)
 	return b.String()

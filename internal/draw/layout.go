@@ -95,7 +95,8 @@ func (p *Picture) layout() *drawing {
 
 // size is the size of a node's box.
 func (p *Picture) size(n *Node) (w, h int) {
-	widest := max(headingSize*ems(shorten(p.heading(n))), nameWidth*float64(columns(shorten(n.title()))), headingSize*bold*ems(shorten(visible(n.Note))))
+	widest := max(headingSize*ems(shorten(p.heading(n))), nameWidth*float64(columns(shorten(n.title()))),
+		headingSize*bold*ems(shorten(visible(n.Note))))
 	h = 2*lineHeight + 8
 	if n.Note != "" {
 		h += lineHeight - 1

@@ -33,7 +33,8 @@ var edgeMarks = map[graph.State]string{
 // ownershipMarks are those of nodes, and referenceMarks those of references.
 var (
 	ownershipMarks = []Mark{
-		{Key: markForeground, Label: "in foreground deletion", Meaning: "It is being deleted, and waits until no dependent blocks it.", Tone: Amber},
+		{Key: markForeground, Label: "in foreground deletion", Meaning: "It is being deleted, and waits until no dependent blocks it.",
+			Tone: Amber},
 		{Key: markOrphaning, Label: "orphaning its dependents", Meaning: "It is being deleted, and its dependents are kept.", Tone: Blue},
 		{Key: markTerminating, Label: "terminating", Meaning: "It is being deleted: it has a deletion timestamp.", Tone: Red},
 		{Key: markVirtual, Label: "virtual owner", Meaning: "It is known from owner references alone.", Tone: Faint, Dashed: true},
@@ -41,8 +42,10 @@ var (
 	referenceMarks = []Mark{
 		{Key: markSolid, Label: "solid reference", Meaning: "The owner exists, and keeps the dependent.", Tone: Plain, Edge: true},
 		{Key: markDangling, Label: "dangling reference", Meaning: "There is no such owner.", Tone: Red, Edge: true},
-		{Key: markWaiting, Label: "owner waits for its dependents", Meaning: "The owner is in foreground deletion, and does not keep the dependent.", Tone: Amber, Edge: true},
-		{Key: markUnknown, Label: "unknown reference", Meaning: "The garbage collector cannot decide, or what was read is not enough to.", Tone: Purple, Dashed: true, Edge: true},
+		{Key: markWaiting, Label: "owner waits for its dependents",
+			Meaning: "The owner is in foreground deletion, and does not keep the dependent.", Tone: Amber, Edge: true},
+		{Key: markUnknown, Label: "unknown reference", Meaning: "The garbage collector cannot decide, or what was read is not enough to.",
+			Tone: Purple, Dashed: true, Edge: true},
 	}
 )
 

@@ -83,14 +83,16 @@ func (s *svg) header() {
 	}
 	top += 12
 	width, height := max(s.w, width)+2*margin, top+s.h+margin
-	s.print("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">\n", width, height, width, height)
+	s.print("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">\n",
+		width, height, width, height)
 	s.print("<title>%s</title>\n<style>\n", escaped(p.Title))
 	s.print(svgStyle, textFont, nameFont)
 	s.print("%s@media (prefers-color-scheme:dark){\n%s}\n</style>\n<defs>\n", light.rules(), dark.rules())
 	for _, tone := range tones {
 		s.print("<marker id=\"to-%s\" class=\"a %s\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" markerHeight=\"6\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/></marker>\n", tone, tone)
 	}
-	s.print("</defs>\n<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n%s<g transform=\"translate(%d %d)\">\n", width, height, head.String(), margin, top)
+	s.print("</defs>\n<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n%s<g transform=\"translate(%d %d)\">\n", width, height,
+		head.String(), margin, top)
 }
 
 // legend returns the marks that occur, in lines of the width.
@@ -176,7 +178,8 @@ func elbow(from, to box) string {
 	if from.middle() > to.middle() {
 		up = -r
 	}
-	return fmt.Sprintf("M%d %dH%dq%d 0 %d %dV%dq0 %d %d %dH%d", from.x, from.middle(), turn+r, -r, -r, up, to.middle()-up, up, -r, up, to.right()+1)
+	return fmt.Sprintf("M%d %dH%dq%d 0 %d %dV%dq0 %d %d %dH%d", from.x, from.middle(), turn+r, -r, -r, up, to.middle()-up,
+		up, -r, up, to.right()+1)
 }
 
 // curve leads from one node to any other, from the side that is nearer to the
@@ -190,9 +193,11 @@ func curve(from, to box) string {
 	case from.right() < to.x:
 		return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", from.right(), y, from.right()+bend, y, to.x-bend, z, to.x-1, z)
 	case from.y > to.bottom():
-		return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", from.center(), from.y, from.center(), from.y-bend, to.center(), to.bottom()+bend, to.center(), to.bottom()+1)
+		return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", from.center(), from.y, from.center(), from.y-bend, to.center(), to.bottom()+bend,
+			to.center(), to.bottom()+1)
 	}
-	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", from.center(), from.bottom(), from.center(), from.bottom()+bend, to.center(), to.y-bend, to.center(), to.y-1)
+	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", from.center(), from.bottom(), from.center(), from.bottom()+bend, to.center(),
+		to.y-bend, to.center(), to.y-1)
 }
 
 // loop leads from a node to itself.
@@ -212,7 +217,8 @@ func (s *svg) node(i int) {
 	s.print("<text class=\"kind\" x=\"%d\" y=\"%d\">%s</text>", b.x+padding, b.y+lineHeight, escaped(shorten(s.picture.heading(n))))
 	s.print("<text class=\"name\" x=\"%d\" y=\"%d\">%s</text>", b.x+padding, b.y+2*lineHeight, escaped(shorten(n.title())))
 	if n.Note != "" {
-		s.print("<text class=\"note %s\" x=\"%d\" y=\"%d\">%s</text>", s.picture.noteTone(n), b.x+padding, b.y+3*lineHeight-1, escaped(shorten(visible(n.Note))))
+		s.print("<text class=\"note %s\" x=\"%d\" y=\"%d\">%s</text>", s.picture.noteTone(n), b.x+padding, b.y+3*lineHeight-1,
+			escaped(shorten(visible(n.Note))))
 	}
 	s.print("</g>\n")
 }

@@ -55,7 +55,8 @@ const (
 // rules are the CSS rules of the colours in a drawing.
 func (t *theme) rules() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".ground{fill:%s}.frame{fill:%s;stroke:%s}.text,.name{fill:%s}.muted{fill:%s}\n", t.ground, t.frame, t.frameLine, t.text, t.muted)
+	fmt.Fprintf(&b, ".ground{fill:%s}.frame{fill:%s;stroke:%s}.text,.name{fill:%s}.muted{fill:%s}\n", t.ground, t.frame,
+		t.frameLine, t.text, t.muted)
 	for _, tone := range tones {
 		s := t.shades[tone]
 		fmt.Fprintf(&b, ".n.%s rect{fill:%s;stroke:%s}.n.%s .kind,.note.%s{fill:%s}.e.%s{stroke:%s}.a.%s{fill:%s}\n",

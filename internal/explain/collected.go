@@ -14,7 +14,8 @@ import (
 )
 
 // collected says why the garbage collector may have deleted an object: none of its references leads to an owner. Who sent the
-// DELETE is not known, but for one that orphans. In a namespace that is being deleted everything is deleted. It is empty for another object.
+// DELETE is not known, but for one that orphans. In a namespace that is being deleted everything is deleted. It is empty for another
+// object.
 func (w *walker) collected(n graph.Node) say.Text {
 	refs := w.evidence.Owners(n)
 	owned := slices.ContainsFunc(refs, func(ref graph.Reference) bool { return ref.State != graph.Dangling })

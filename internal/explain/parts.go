@@ -13,7 +13,8 @@ import (
 // depends that it says. So what is read first decides how often it is read, and not what is said.
 
 // readAlways are small, and nearly all answers need them.
-var readAlways = graph.Parts{{Resource: evidence.Namespaces.GroupResource()}, {Resource: evidence.CRDs.GroupResource()}, {Resource: evidence.Leases.GroupResource()}}
+var readAlways = graph.Parts{{Resource: evidence.Namespaces.GroupResource()}, {Resource: evidence.CRDs.GroupResource()},
+	{Resource: evidence.Leases.GroupResource()}}
 
 // PartsIn are what is read first to explain what is being deleted in a namespace.
 func PartsIn(namespace string) graph.Parts { return readAlways.With(graph.Part{Namespace: namespace}) }

@@ -136,8 +136,9 @@ func fromEnd(all []Remedy) {
 	}
 }
 
-// compareCauses puts the gravest first, then those that block most, of these what a program can deal with. Whether the garbage collector works at all, and whether
-// anything can be changed, comes before the rest, and the rejection of every change before what waits for a change.
+// compareCauses puts the gravest first, then those that block most, of these what a program can deal with. Whether the garbage collector
+// works at all, and whether anything can be changed, comes before the rest, and the rejection of every change before what waits for a
+// change.
 func compareCauses(a, b *Cause) int {
 	first := func(c *Cause) int {
 		switch {
@@ -154,7 +155,8 @@ func compareCauses(a, b *Cause) int {
 		}
 		return 1
 	}
-	order := cmp.Or(b.Verdict.Gravity()-a.Verdict.Gravity(), first(a)-first(b), b.Blocks-a.Blocks, byHand(a)-byHand(b), cmp.Compare(a.ID, b.ID), a.Object.Compare(b.Object))
+	order := cmp.Or(b.Verdict.Gravity()-a.Verdict.Gravity(), first(a)-first(b), b.Blocks-a.Blocks, byHand(a)-byHand(b),
+		cmp.Compare(a.ID, b.ID), a.Object.Compare(b.Object))
 	if order == 0 && a != b {
 		return cmp.Compare(a.Summary.String(), b.Summary.String())
 	}

@@ -204,7 +204,8 @@ type Report struct {
 	Now time.Time
 }
 
-// Again returns after how long to ask again about an object of which nobody has to do anything, or that was only just deleted; 0 for others.
+// Again returns after how long to ask again about an object of which nobody has to do anything, or that was only just deleted; 0 for
+// others.
 func (e *Explanation) Again(now time.Time) time.Duration {
 	age := max(now.Sub(e.Since), 0)
 	switch {

@@ -154,7 +154,8 @@ func (d commands) remedy(way *finding.Way) Remedy {
 	if way.Leftover {
 		risk = Disruptive
 	}
-	r := Remedy{Effect: way.Effect, Risk: risk.Worse(way.Risk), Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, In: way.In, facts: way.Facts, slot: way.Slot}
+	r := Remedy{Effect: way.Effect, Risk: risk.Worse(way.Risk), Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, In: way.In,
+		facts: way.Facts, slot: way.Slot}
 	switch {
 	case way.Op != nil:
 		r.Action = Action{Command: way.Op.Command(d.programs), Operation: way.Op, Undo: way.Op.Undo(d.programs)}
@@ -169,7 +170,8 @@ func (d commands) remedy(way *finding.Way) Remedy {
 	for _, l := range way.Loss {
 		r.Risk = r.Risk.Worse(lossRisks[l.Kind])
 	}
-	if d.deletesLive(way.Op) && !way.Op.Save && !slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Kind == remedy.LosesObject }) {
+	if d.deletesLive(way.Op) && !way.Op.Save &&
+		!slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Kind == remedy.LosesObject }) {
 		r.Loss = append(slices.Clip(r.Loss), remedy.Loss{Kind: remedy.LosesObject, Object: way.Op.Object, What: say.Of(undeleted, way.Op.Object)})
 	}
 	if way.Data == nil {

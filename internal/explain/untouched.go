@@ -39,7 +39,8 @@ func unasked(report *Report) {
 // since the cause may block hundreds.
 func (w *walker) waysOut(e Explanation) {
 	for _, f := range e.Findings {
-		if len(f.Chain) < 2 || f.Chain[0].Symptom != finding.GcFgBlocking.ID || f.Cause.Class == finding.Collector || f.Cause.Verdict == Progressing {
+		if len(f.Chain) < 2 || f.Chain[0].Symptom != finding.GcFgBlocking.ID || f.Cause.Class == finding.Collector ||
+			f.Cause.Verdict == Progressing {
 			continue
 		}
 		owner, known := w.Graph.Node(f.Chain[0].Object.UID)

@@ -192,7 +192,8 @@ func newWalker(ctx context.Context, in Input) *walker {
 		facts:    &facts{Input: in},
 		registry: newRegistry(), known: map[types.UID]*known{},
 	}
-	source := evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed}
+	source := evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server,
+		Wait: w.patience(), Passed: in.Passed}
 	if w.evidence = evidence.New(ctx, source); in.Read != nil {
 		w.evidence = in.Read.For(source)
 	} else if in.Earlier != nil {
@@ -217,7 +218,9 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, w.Graph}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Admission: w.reviewer, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Each: in.Each, Note: func(t say.Text) { w.evidence.NoteUnread(t.String()) }, Together: map[*finding.Cause][]*admission.Webhook{}, Exemptions: map[string]rules.Exemption{}}
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Admission: w.reviewer, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes,
+		Outlived: map[string]bool{}, Each: in.Each, Note: func(t say.Text) { w.evidence.NoteUnread(t.String()) },
+		Together: map[*finding.Cause][]*admission.Webhook{}, Exemptions: map[string]rules.Exemption{}}
 	return w
 }
 

@@ -106,7 +106,8 @@ func (b *barriers) awaited(uid types.UID, m moment) bool {
 func (b *barriers) gone(uid types.UID, m moment) bool {
 	n, ok := b.node(uid)
 	answered := ok && slices.ContainsFunc(b.of[uid], m.has)
-	return b.awaited(uid, m) || answered && len(n.Finalizers()) == 0 && !n.Resource().IsPod() && !n.Resource().IsNamespace() && !n.Resource().IsCRD()
+	return b.awaited(uid, m) || answered && len(n.Finalizers()) == 0 && !n.Resource().IsPod() &&
+		!n.Resource().IsNamespace() && !n.Resource().IsCRD()
 }
 
 // spares reports whether something that goes is there as long as an object is: its barrier awaits that the object has gone.
@@ -175,7 +176,8 @@ func (b *barriers) retried(object, refuses types.UID, begun bool) bool {
 }
 
 // denies reports whether a policy or a binding may still deny the deletion of an object, or when that has begun the end of it, and whether
-// that is certain: the API server forgets one a second after it has gone (k8s.io/apiserver/pkg/admission/plugin/policy/generic, policySource).
+// that is certain: the API server forgets one a second after it has gone (k8s.io/apiserver/pkg/admission/plugin/policy/generic,
+// policySource).
 func (b *barriers) denies(uid types.UID, n graph.Node, begun bool) (denies, certain bool) {
 	m, _ := b.begins(n.UID())
 	later, goes := b.begins(uid)

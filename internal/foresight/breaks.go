@@ -62,7 +62,8 @@ func (l *forecaster) breaks(silent []api) []Break {
 	if l.goes(ensuing.Backends.UnsortedList()...) {
 		all = slices.Concat(l.webhooks(), l.apis(silent), l.conversions())
 	}
-	if l.goes("deployments", "statefulsets", "daemonsets", "pods", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "namespaces") {
+	if l.goes("deployments", "statefulsets", "daemonsets", "pods", "serviceaccounts", "roles", "rolebindings", "clusterroles",
+		"clusterrolebindings", "namespaces") {
 		all = append(all, l.unserved()...)
 	}
 	return slices.Concat(all, l.managers(), l.policies(), l.detached(), l.evictions(), l.users())
@@ -172,12 +173,14 @@ func (l *forecaster) silent() []api {
 	}
 	var all []api
 	for i := range registered {
-		namespace, name := evidence.Nested(&registered[i], "spec", "service", "namespace"), evidence.Nested(&registered[i], "spec", "service", "name")
+		namespace, name := evidence.Nested(&registered[i], "spec", "service", "namespace"),
+			evidence.Nested(&registered[i], "spec", "service", "name")
 		if name == "" {
 			continue
 		}
 		if silenced, certain := l.silenced(namespace, name); silenced {
-			all = append(all, api{evidence.IdentityOf(evidence.APIServices, "APIService", &registered[i]), evidence.Identity(evidence.Services, namespace, name), certain})
+			all = append(all, api{evidence.IdentityOf(evidence.APIServices, "APIService", &registered[i]),
+				evidence.Identity(evidence.Services, namespace, name), certain})
 		}
 	}
 	return all
@@ -230,7 +233,8 @@ func (l *forecaster) conversions() []Break {
 		}
 		if silenced, certain := l.silenced(namespace, name); silenced {
 			service := evidence.Identity(evidence.Services, namespace, name)
-			all = append(all, Break{Object: evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", d), Why: say.Of(conversionUnserved, service), Certain: certain})
+			all = append(all, Break{Object: evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", d),
+				Why: say.Of(conversionUnserved, service), Certain: certain})
 		}
 	}
 	return all

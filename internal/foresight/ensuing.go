@@ -95,7 +95,8 @@ func (l *losses) fall(known graph.Set, ensues []ensued, certain bool) []graph.No
 
 // ways says how an object goes after another.
 var ways = map[ensuing.By]say.Word{
-	ensuing.Node: withNode, ensuing.NodeOnly: withNodeOnly, ensuing.Set: withSet, ensuing.Tool: withTool, ensuing.Pod: withLastPod, ensuing.Job: withJob, ensuing.TTL: withTTL, ensuing.Owner: withDependent, ensuing.Attachment: withAttachment,
+	ensuing.Node: withNode, ensuing.NodeOnly: withNodeOnly, ensuing.Set: withSet, ensuing.Tool: withTool, ensuing.Pod: withLastPod,
+	ensuing.Job: withJob, ensuing.TTL: withTTL, ensuing.Owner: withDependent, ensuing.Attachment: withAttachment,
 	ensuing.Token: withAccount,
 }
 

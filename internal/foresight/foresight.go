@@ -165,7 +165,8 @@ func isForeign(finalizer string) bool {
 		return known.(bool)
 	}
 	known := finalizers.Builtin().Find(finalizer, schema.GroupKind{})
-	is := !graph.IsCollectorFinalizer(finalizer) && (len(known) == 0 || known[0].Builtin == "" || known[0].Builtin == finalizers.CloudControllerManager)
+	is := !graph.IsCollectorFinalizer(finalizer) && (len(known) == 0 || known[0].Builtin == "" ||
+		known[0].Builtin == finalizers.CloudControllerManager)
 	foreign.Store(finalizer, is)
 	return is
 }
@@ -224,7 +225,8 @@ func (l *scene) looksAt() []graph.Node {
 		if !ok || n.Virtual() {
 			continue
 		}
-		holds := n.Resource().GroupResource() == evidence.Claims.GroupResource() || n.Resource().GroupResource() == evidence.StatefulSets.GroupResource()
+		holds := n.Resource().GroupResource() == evidence.Claims.GroupResource() ||
+			n.Resource().GroupResource() == evidence.StatefulSets.GroupResource()
 		if holds || explained(n) || Foreign(n.Finalizers()) {
 			nodes = append(nodes, n)
 		}
@@ -289,7 +291,8 @@ func (s *Forecast) Annotate(p *preview.Plan) {
 			continue
 		}
 		services := s.of[o.Object.UID]
-		named := len(o.Finalizers) == 1 && slices.ContainsFunc(services, func(s *FinalizerForecast) bool { return s.Finalizer == o.Finalizers[0] })
+		named := len(o.Finalizers) == 1 &&
+			slices.ContainsFunc(services, func(s *FinalizerForecast) bool { return s.Finalizer == o.Finalizers[0] })
 		if at, _ := o.Reason.Find(gc.OfFinalizers); at == 0 && named && o.Reason.Len() > 1 { // the words of foresight name it
 			o.Reason = o.Reason.Splice(0, 2, say.Text{}) // with the separator
 		}

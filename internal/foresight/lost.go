@@ -154,7 +154,8 @@ func (l *losses) shared(all []Loss) []Loss {
 		}
 		all = slices.DeleteFunc(all, func(l Loss) bool { return l.kept == v.GetName() })
 		size := evidence.Nested(v, "spec", "capacity", "storage")
-		why := say.Of(volumeShared, evidence.Identity(evidence.Volumes, "", v.GetName()), cmp.Or(size, unknownSize), evidence.Identity(evidence.Volumes, "", loss.Volume), handle)
+		why := say.Of(volumeShared, evidence.Identity(evidence.Volumes, "", v.GetName()), cmp.Or(size, unknownSize),
+			evidence.Identity(evidence.Volumes, "", loss.Volume), handle)
 		all = append(all, Loss{Object: loss.Object, Why: why, Certain: loss.Certain, Volume: v.GetName(), Size: size})
 	}
 	return all
@@ -206,13 +207,15 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 		if l.going[volume.GetUID()] {
 			kept = storageKept
 		}
-		return []Loss{{Object: id, Why: say.Of(kept, evidence.Identity(evidence.Volumes, "", name), cmp.Or(size, unknownSize), policy), Stays: true, Certain: true, kept: name}}
+		return []Loss{{Object: id, Why: say.Of(kept, evidence.Identity(evidence.Volumes, "", name), cmp.Or(size, unknownSize), policy),
+			Stays: true, Certain: true, kept: name}}
 	}
 	goes := volumeGoes
 	if policy == "Recycle" {
 		goes = volumeRecycled
 	}
-	return []Loss{{Object: id, Why: say.Of(goes, evidence.Identity(evidence.Volumes, "", name), cmp.Or(size, unknownSize), policy), Certain: true, Volume: name, Size: size}}
+	return []Loss{{Object: id, Why: say.Of(goes, evidence.Identity(evidence.Volumes, "", name), cmp.Or(size, unknownSize), policy),
+		Certain: true, Volume: name, Size: size}}
 }
 
 // boundTo returns the volume of a claim: the one that it names, or that names it by its UID when the claim has not been told yet. Of one

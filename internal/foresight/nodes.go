@@ -64,7 +64,8 @@ func (l *forecaster) detached() (all []Break) {
 			}
 		}
 		if len(users) > 0 {
-			all = append(all, Break{Object: n.Identity(), Why: say.Of(detaches, evidence.Identity(evidence.Volumes, "", volume.GetName()), node, some(users)), Certain: true})
+			all = append(all, Break{Object: n.Identity(), Why: say.Of(detaches, evidence.Identity(evidence.Volumes, "", volume.GetName()), node,
+				some(users)), Certain: true})
 		}
 	}
 	graph.SortByIdentity(all, func(b *Break) graph.Identity { return b.Object })

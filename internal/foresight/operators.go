@@ -22,7 +22,8 @@ import (
 
 // operating are the types of workloads of which clusters have many, and few are operators.
 // Others have foresight always (serving).
-var operating = sets.New(schema.GroupResource{Group: "apps", Resource: "deployments"}, schema.GroupResource{Group: "apps", Resource: "daemonsets"})
+var operating = sets.New(schema.GroupResource{Group: "apps", Resource: "deployments"},
+	schema.GroupResource{Group: "apps", Resource: "daemonsets"})
 
 // mostRead is the number of workloads up to which each is read by itself.
 const mostRead = 10
@@ -118,7 +119,8 @@ func takesPods(reader *evidence.Reader, p *preview.Plan) bool {
 func accountsOf(reader *evidence.Reader, resource schema.GroupVersionResource, outcomes []*gc.Outcome) []controllers.Account {
 	accounts := sets.New[controllers.Account]()
 	add := func(o *unstructured.Unstructured) {
-		accounts.Insert(controllers.Account{Namespace: o.GetNamespace(), Name: cmp.Or(evidence.Nested(o, "spec", "template", "spec", "serviceAccountName"), "default")})
+		accounts.Insert(controllers.Account{Namespace: o.GetNamespace(),
+			Name: cmp.Or(evidence.Nested(o, "spec", "template", "spec", "serviceAccountName"), "default")})
 	}
 	for _, o := range outcomes {
 		if len(outcomes) <= mostRead {

@@ -80,7 +80,9 @@ func (l *forecaster) policies() []Break {
 			continue
 		}
 		if found := p.In(l.now.reviewer, ""); len(found) > 0 && l.allGo(found) {
-			all = append(all, Break{Object: p.Binding, Why: say.Of(parametersGo, p.Says(""), evidence.Identity(evidence.AdmissionPolicies, "", p.Policy)), Certain: true})
+			all = append(all,
+				Break{Object: p.Binding, Why: say.Of(parametersGo, p.Says(""), evidence.Identity(evidence.AdmissionPolicies, "", p.Policy)),
+					Certain: true})
 		}
 	}
 	return all

@@ -37,7 +37,8 @@ func (l *forecaster) needAnswers(s *Forecast, n graph.Node, h *admission.Webhook
 	early := false
 	for _, service := range s.of[n.UID()] {
 		if service.DeleteFirst {
-			service.needs, early = append(service.needs, l.now.reviewer.Behind(h.ClientConfig.Service.Namespace, h.ClientConfig.Service.Name)...), true
+			service.needs, early = append(service.needs, l.now.reviewer.Behind(h.ClientConfig.Service.Namespace, h.ClientConfig.Service.Name)...),
+				true
 		}
 	}
 	return early
@@ -221,7 +222,8 @@ func (l *forecaster) refusal(h *admission.Webhook, n graph.Node, races bool) ref
 		switch {
 		case !sure:
 			outlook = Unclear
-		case l.Server.PodsFirst() && n.Namespace() == at.Namespace && !n.Resource().IsPod() && l.onlyNamespaces() && l.podsGo(at.Namespace, at.Name):
+		case l.Server.PodsFirst() && n.Namespace() == at.Namespace && !n.Resource().IsPod() && l.onlyNamespaces() &&
+			l.podsGo(at.Namespace, at.Name):
 			outlook = Stuck
 		default:
 			outlook = Racing
@@ -246,7 +248,8 @@ func (l *forecaster) refusal(h *admission.Webhook, n graph.Node, races bool) ref
 
 // protected reports whether an object has a finalizer that a controller of kube-controller-manager removes, by a change of the object.
 func protected(n graph.Node) bool {
-	return slices.ContainsFunc(n.Finalizers(), func(finalizer string) bool { return !graph.IsCollectorFinalizer(finalizer) && !isForeign(finalizer) })
+	return slices.ContainsFunc(n.Finalizers(),
+		func(finalizer string) bool { return !graph.IsCollectorFinalizer(finalizer) && !isForeign(finalizer) })
 }
 
 // podsGo reports whether all go that answers at a service, which are pods.
@@ -320,7 +323,8 @@ type keeping struct {
 }
 
 func (s *Forecast) keeping(p *preview.Plan) *keeping {
-	k := &keeping{graph: p.Graph, kept: map[types.UID]*gc.Outcome{}, contents: map[types.UID]*gc.Outcome{}, goes: map[types.UID]bool{}, certain: map[types.UID]bool{}}
+	k := &keeping{graph: p.Graph, kept: map[types.UID]*gc.Outcome{}, contents: map[types.UID]*gc.Outcome{}, goes: map[types.UID]bool{},
+		certain: map[types.UID]bool{}}
 	for i := range p.Report.Outcomes {
 		if o := &p.Report.Outcomes[i]; !s.refused[o.Object.UID].why.IsZero() {
 			k.kept[o.Object.UID] = o
@@ -413,7 +417,8 @@ func (s *Forecast) Refusers() []graph.Identity {
 
 // Unserved reports whether the controller of a finalizer of an object does not work, or is not there, whatever else goes.
 func (s *Forecast) Unserved(uid types.UID) bool {
-	return slices.ContainsFunc(s.of[uid], func(service *FinalizerForecast) bool { return service.Outlook == Stuck && !service.LosesController })
+	return slices.ContainsFunc(s.of[uid],
+		func(service *FinalizerForecast) bool { return service.Outlook == Stuck && !service.LosesController })
 }
 
 // Outlook is the worst one of an object's finalizers.
@@ -464,7 +469,8 @@ func (s *Forecast) freed(id graph.Identity, first map[types.UID]graph.Identity, 
 		return false
 	}
 	return !slices.ContainsFunc(s.of[id.UID], func(service *FinalizerForecast) bool {
-		return service.outlook(true) > Expected || slices.ContainsFunc(service.users, func(user graph.Identity) bool { return !s.freed(user, first, by) })
+		return service.outlook(true) > Expected ||
+			slices.ContainsFunc(service.users, func(user graph.Identity) bool { return !s.freed(user, first, by) })
 	})
 }
 
@@ -476,5 +482,6 @@ func (s *Forecast) CertainlyBreaks() bool {
 // Helps reports whether a safe order is better than the usual one for anything.
 func (s *Forecast) Helps() bool {
 	early := slices.ContainsFunc(s.Services, func(service FinalizerForecast) bool { return service.DeleteFirst })
-	return len(s.Waves) > 0 && (!early || slices.ContainsFunc(s.Services, func(service FinalizerForecast) bool { return service.DeleteFirst && !service.cyclic }))
+	return len(s.Waves) > 0 &&
+		(!early || slices.ContainsFunc(s.Services, func(service FinalizerForecast) bool { return service.DeleteFirst && !service.cyclic }))
 }

@@ -57,7 +57,8 @@ func (l *returning) returns() []Return {
 		if n, ok := l.node(id.UID); ok {
 			if r, is := l.delivered(n); is {
 				all = append(all, r)
-			} else if ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences}); ref != nil && len(n.Finalizers()) > 0 {
+			} else if ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences}); ref != nil &&
+				len(n.Finalizers()) > 0 {
 				// of what has none the plan says it
 				_, told := l.Plan.ComeBack[id.UID]
 				if by, there := l.node(ref.UID); there && !told && !by.BeingDeleted() && !l.going[ref.UID] {
@@ -87,7 +88,8 @@ func (l *returning) returns() []Return {
 // ofSet is a claim that a StatefulSet makes again.
 func (l *returning) ofSet(n graph.Node) []Return {
 	for _, set := range l.now.evidence.Within(evidence.StatefulSets.GroupResource(), n.Namespace()) {
-		if whole, err := l.now.evidence.Whole(set); err == nil && !l.going[set.UID()] && !set.BeingDeleted() && evidence.WantsClaim(whole, n.Name()) {
+		if whole, err := l.now.evidence.Whole(set); err == nil && !l.going[set.UID()] && !set.BeingDeleted() &&
+			evidence.WantsClaim(whole, n.Name()) {
 			return []Return{{Object: n.Identity(), Why: say.Of(claimAgain, set.Identity())}}
 		}
 	}

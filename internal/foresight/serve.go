@@ -42,17 +42,16 @@ type FinalizerForecast struct {
 	Why say.Text
 	// By is the controller, without a name when none is known.
 	By graph.Identity
-	// LosesController: its controller works, and goes, or loses what it needs, by the plan. It
-	// can do its work when the object is deleted first.
+	// LosesController: its controller works, and goes, or loses what it needs, by the plan. It can do its work when the object is deleted
+	// first.
 	LosesController bool
-	// DeleteFirst: its controller, in whatever state, goes or loses what it needs by the plan.
-	// As long as the object is there, that must not happen in a safe order.
+	// DeleteFirst: its controller, in whatever state, goes or loses what it needs by the plan. As long as the object is there, that must not
+	// happen in a safe order.
 	DeleteFirst bool
 	// asFirst and first are Outlook and Why for when it is.
 	asFirst Outlook
 	first   say.Text
-	// needs are objects that go, and that have to be there as long as the object is, if
-	// DeleteFirst.
+	// needs are objects that go, and that have to be there as long as the object is, if DeleteFirst.
 	needs []types.UID
 	// users are what uses the object, all of which goes.
 	users []graph.Identity
@@ -80,9 +79,8 @@ func (s *FinalizerForecast) why(safe bool) say.Text {
 	return s.Why
 }
 
-// mostFinalizers is the number of foreign finalizers of one object that are judged: who
-// removes the others is not known. Nobody needs as many; who can write an object can give
-// it tens of thousands.
+// mostFinalizers is the number of foreign finalizers of one object that are judged: who removes the others is not known. Nobody needs as
+// many; who can write an object can give it tens of thousands.
 const mostFinalizers = 100
 
 // services judges the foreign finalizers of all that goes.
@@ -153,8 +151,8 @@ func (l *forecaster) service(n graph.Node, finalizer string) FinalizerForecast {
 	return s
 }
 
-// maybe notes that something goes which may be the controller of a finalizer of which that
-// is not known: as long as the object is there, it had better not.
+// maybe notes that something goes which may be the controller of a finalizer of which that is not known: as long as the object is there, it
+// had better not.
 func (l *forecaster) maybe(s *FinalizerForecast, n graph.Node, a *controllers.Answer) {
 	var going []graph.Identity
 	for _, w := range a.Maybe() {
@@ -351,8 +349,7 @@ func (l *forecaster) leavesPods(w *controllers.Workload) bool {
 	return l.Plan.Job.Policy == metav1.DeletePropagationOrphan && !namespace && !w.IsPod()
 }
 
-// replaced reports whether a workload is a pod in the place of which its controller, which
-// stays, makes another.
+// replaced reports whether a workload is a pod in the place of which its controller, which stays, makes another.
 func (l *forecaster) replaced(w *controllers.Workload) bool {
 	n, ok := l.node(w.ID().UID)
 	if !ok || !w.IsPod() || !l.remade(n.UID()) {
@@ -360,11 +357,11 @@ func (l *forecaster) replaced(w *controllers.Workload) bool {
 	}
 	owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences})
 	controller, known := l.node(owner.UID)
-	return known && !controller.BeingDeleted() && simulator.Replaces(controller.Resource().GroupVersionKind().GroupKind(), n.Resource().GroupVersionKind().GroupKind())
+	return known && !controller.BeingDeleted() && simulator.Replaces(controller.Resource().GroupVersionKind().GroupKind(),
+		n.Resource().GroupVersionKind().GroupKind())
 }
 
-// needs are the objects that go by the plan and without which a controller cannot, or may
-// not be able to, change an object.
+// needs are the objects that go by the plan and without which a controller cannot, or may not be able to, change an object.
 func (l *forecaster) needs(n graph.Node, w *controllers.Workload) []types.UID {
 	needs := []types.UID{w.ID().UID}
 	for _, grant := range l.grantsThatGo(w, n) {
@@ -382,8 +379,8 @@ func (l *forecaster) needs(n graph.Node, w *controllers.Workload) []types.UID {
 	return needs
 }
 
-// goesWith adds which object goes, and by which write of the plan, or with what if none is for it.
-// The writes of a safe order are not known yet.
+// goesWith adds which object goes, and by which write of the plan, or with what if none is for it. The writes of a safe order are not known
+// yet.
 func (l *forecaster) goesWith(d deprivation, id graph.Identity) deprivation {
 	d.what = []graph.Identity{id}
 	if d.step = l.order.step(id.UID); d.step > 0 {
@@ -403,8 +400,7 @@ func (l *forecaster) goesWith(d deprivation, id graph.Identity) deprivation {
 	return d
 }
 
-// grantsThatGo are the bindings and roles that go and that let a controller change
-// the object.
+// grantsThatGo are the bindings and roles that go and that let a controller change the object.
 func (l *forecaster) grantsThatGo(w *controllers.Workload, n graph.Node) (all []graph.Identity) {
 	for _, by := range l.now.finder.GrantedBy(w, n) {
 		if id, goes := l.named[by.String()]; goes && !slices.Contains(all, id) {
@@ -427,11 +423,11 @@ func (l *forecaster) nodesGo(w *controllers.Workload) (first graph.Identity, all
 	return first, len(on) > 0
 }
 
-// podsFirst reports whether the controller has certainly gone when the object's
-// deletion begins: nothing but namespaces is deleted by the plan itself, both are in one
-// of them, and it is emptied of its pods before all else.
+// podsFirst reports whether the controller has certainly gone when the object's deletion begins: nothing but namespaces is deleted by the
+// plan itself, both are in one of them, and it is emptied of its pods before all else.
 func (l *forecaster) podsFirst(n graph.Node, w *controllers.Workload) bool {
-	return l.Server.PodsFirst() && l.onlyNamespaces() && l.going[w.ID().UID] && n.Namespace() != "" && n.Namespace() == w.ID().Namespace && !n.BeingDeleted()
+	return l.Server.PodsFirst() && l.onlyNamespaces() && l.going[w.ID().UID] && n.Namespace() != "" &&
+		n.Namespace() == w.ID().Namespace && !n.BeingDeleted()
 }
 
 // onlyNamespaces reports whether the plan itself deletes nothing else.
@@ -440,8 +436,7 @@ func (l *forecaster) onlyNamespaces() bool {
 	return len(targets) > 0 && !slices.ContainsFunc(targets, func(id graph.Identity) bool { return !id.Resource.IsNamespace() })
 }
 
-// admitted looks at the webhooks that have to allow that the finalizer is removed: one
-// that nothing serves then refuses it.
+// admitted looks at the webhooks that have to allow that the finalizer is removed: one that nothing serves then refuses it.
 func (l *forecaster) admitted(s *FinalizerForecast, n graph.Node) {
 	for h, certain := range l.now.reviewer.Refusing(n, "UPDATE", "") {
 		at := h.ClientConfig.Service

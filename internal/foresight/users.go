@@ -53,7 +53,8 @@ func needsRole(l *forecaster, role, user *unstructured.Unstructured) bool {
 		return false
 	}
 	return slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
-		return s.Kind != rbacv1.ServiceAccountKind || len(l.then.evidence.Named(evidence.ServiceAccounts.GroupResource(), cmp.Or(s.Namespace, b.Namespace), s.Name)) > 0
+		return s.Kind != rbacv1.ServiceAccountKind ||
+			len(l.then.evidence.Named(evidence.ServiceAccounts.GroupResource(), cmp.Or(s.Namespace, b.Namespace), s.Name)) > 0
 	})
 }
 
@@ -66,9 +67,11 @@ var namings = []naming{
 	{"gatewayclasses.gateway.networking.k8s.io", []string{"gateways.gateway.networking.k8s.io"}, "", ignoresGateway, nil},
 	{"storageclasses.storage.k8s.io", []string{"persistentvolumeclaims", "statefulsets.apps"}, "", provisionsNone, needsClass},
 	{"csidrivers.storage.k8s.io", []string{"persistentvolumes"}, "spec.csi.driver", attachesNone, needsDriver},
-	{"deviceclasses.resource.k8s.io", []string{"resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"}, "", allocatesNone, nil},
+	{"deviceclasses.resource.k8s.io", []string{"resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"},
+		"", allocatesNone, nil},
 	{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", []string{"flowschemas.flowcontrol.apiserver.k8s.io"}, "", ignoresSchema, nil},
-	{"clusterroles.rbac.authorization.k8s.io", []string{"clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"}, "roleRef.name", grantsNone, needsRole},
+	{"clusterroles.rbac.authorization.k8s.io", []string{"clusterrolebindings.rbac.authorization.k8s.io",
+		"rolebindings.rbac.authorization.k8s.io"}, "roleRef.name", grantsNone, needsRole},
 	{"roles.rbac.authorization.k8s.io", []string{"rolebindings.rbac.authorization.k8s.io"}, "roleRef.name", grantsNone, needsRole},
 	{"priorityclasses.scheduling.k8s.io", workloads, "", startsNone, nil},
 	{"runtimeclasses.node.k8s.io", workloads, "", startsNone, nil},

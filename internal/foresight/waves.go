@@ -166,7 +166,8 @@ func (l *order) turns(first []graph.Identity) [][]graph.Identity {
 		var turn, later []graph.Identity
 		for _, id := range left {
 			waits := taken[id.UID] != nil && slices.ContainsFunc(left, func(o graph.Identity) bool {
-				return o.UID != id.UID && slices.ContainsFunc(l.forecast.of[o.UID], func(service *FinalizerForecast) bool { return service.DeleteFirst && breaks(id, service) })
+				return o.UID != id.UID &&
+					slices.ContainsFunc(l.forecast.of[o.UID], func(service *FinalizerForecast) bool { return service.DeleteFirst && breaks(id, service) })
 			})
 			if waits {
 				later = append(later, id)

@@ -45,7 +45,8 @@ func house(root string) (string, error) {
 	page.WriteString("# The packages\n\nAn arrow is an import; where there is a way through another package, only that is drawn. [What each is for](design.md#packages). `make docs` draws it.\n\n```mermaid\nflowchart TD\n")
 	for _, name := range slices.Sorted(maps.Keys(imports)) {
 		for _, other := range sets.List(imports[name]) {
-			if !slices.ContainsFunc(imports[name].UnsortedList(), func(between string) bool { return between != other && reaches(imports, between, other) }) {
+			if !slices.ContainsFunc(imports[name].UnsortedList(),
+				func(between string) bool { return between != other && reaches(imports, between, other) }) {
 				fmt.Fprintf(&page, "  %s --> %s\n", name, other)
 			}
 		}

@@ -31,7 +31,8 @@ var partsTypes = []string{
 }
 
 // partsGroups are API groups of custom resources of which the same is true.
-var partsGroups = []string{"snapshot.storage.k8s.io", "cluster.x-k8s.io", "karpenter.sh", "apiextensions.crossplane.io", "protection.crossplane.io"}
+var partsGroups = []string{"snapshot.storage.k8s.io", "cluster.x-k8s.io", "karpenter.sh", "apiextensions.crossplane.io",
+	"protection.crossplane.io"}
 
 // namingFields are the fields of the spec in which objects of further types name what they do not
 // work without: those and what a summary has are held.
@@ -44,12 +45,14 @@ var namingFields = map[string][]string{
 	"horizontalpodautoscalers.autoscaling": {"scaleTargetRef", "minReplicas"},
 	"scaledobjects.keda.sh":                {"scaleTargetRef", "minReplicaCount", "idleReplicaCount"},
 
-	"stacks.pulumi.com":                           {"destroyOnFinalize"},
-	"kustomizations.kustomize.toolkit.fluxcd.io":  {"kubeConfig", "serviceAccountName", "suspend", "prune", "deletionPolicy"},
-	"helmreleases.helm.toolkit.fluxcd.io":         {"kubeConfig", "serviceAccountName", "suspend", "targetNamespace", "releaseName", "storageNamespace", "uninstall", "driftDetection"},
-	"applications.argoproj.io":                    {"destination", "project", "syncPolicy"},
-	"applicationsets.argoproj.io":                 {"syncPolicy"},
-	"appprojects.argoproj.io":                     {"destinations", "clusterResourceWhitelist", "clusterResourceBlacklist", "namespaceResourceWhitelist", "namespaceResourceBlacklist"},
+	"stacks.pulumi.com":                          {"destroyOnFinalize"},
+	"kustomizations.kustomize.toolkit.fluxcd.io": {"kubeConfig", "serviceAccountName", "suspend", "prune", "deletionPolicy"},
+	"helmreleases.helm.toolkit.fluxcd.io": {"kubeConfig", "serviceAccountName", "suspend", "targetNamespace", "releaseName",
+		"storageNamespace", "uninstall", "driftDetection"},
+	"applications.argoproj.io":    {"destination", "project", "syncPolicy"},
+	"applicationsets.argoproj.io": {"syncPolicy"},
+	"appprojects.argoproj.io": {"destinations", "clusterResourceWhitelist", "clusterResourceBlacklist",
+		"namespaceResourceWhitelist", "namespaceResourceBlacklist"},
 	"subscriptions.operators.coreos.com":          {"name"},
 	"clusterserviceversions.operators.coreos.com": {"customresourcedefinitions", "cleanup", "replaces"},
 }

@@ -29,7 +29,8 @@ func (p *printed) addBuiltin() {
 			continue
 		}
 		gvk := schema.FromAPIVersionAndKind(words[0], words[1])
-		p.addType(&List{Group: gvk.Group, Version: gvk.Version, Resource: words[2], Kind: gvk.Kind, Namespaced: words[3] == "namespaced"}, words[4:])
+		p.addType(&List{Group: gvk.Group, Version: gvk.Version, Resource: words[2], Kind: gvk.Kind, Namespaced: words[3] == "namespaced"},
+			words[4:])
 	}
 }
 
@@ -96,7 +97,8 @@ func (p *printed) resource(t *List) apidiscovery.APIResourceDiscovery {
 func groupsAnswer(path string, list *apidiscovery.APIGroupDiscoveryList) *Answer {
 	list.TypeMeta = metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}
 	body, _ := json.Marshal(list) // strings
-	return &Answer{Path: path, Code: http.StatusOK, ContentType: "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", Body: body}
+	return &Answer{Path: path, Code: http.StatusOK, ContentType: "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+		Body: body}
 }
 
 // versionAnswer says nothing of a version: nobody knows it.

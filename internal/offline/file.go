@@ -100,7 +100,8 @@ func Open(in io.ReaderAt, size int64) (*File, error) { return OpenRedacted(in, s
 
 // OpenRedacted is Open for a snapshot of which the key has the words: they are read as they were.
 func OpenRedacted(in io.ReaderAt, size int64, key Key) (*File, error) {
-	f := &File{key: key, answers: map[string]*Answer{}, lists: map[schema.GroupResource][]*list{}, ones: map[one]*One{}, singles: map[one][]spot{}}
+	f := &File{key: key, answers: map[string]*Answer{}, lists: map[schema.GroupResource][]*list{}, ones: map[one]*One{},
+		singles: map[one][]spot{}}
 	var magic [2]byte
 	if _, err := in.ReadAt(magic[:], 0); err == nil && magic == gzipMagic {
 		return nil, errOld
@@ -181,7 +182,8 @@ func (f *File) index() error {
 		}
 	}
 	if t := f.Trailer; len(lines) == 1 || t.Lists != seen.Lists || t.Objects != seen.Objects {
-		return fmt.Errorf("it is corrupted: its index has %d objects in %d lists, and says that these are %d in %d", seen.Objects, seen.Lists, t.Objects, t.Lists)
+		return fmt.Errorf("it is corrupted: its index has %d objects in %d lists, and says that these are %d in %d", seen.Objects,
+			seen.Lists, t.Objects, t.Lists)
 	}
 	return nil
 }
@@ -281,7 +283,8 @@ func unpack(m *zip.File, most uint64) ([]byte, error) {
 	}
 	defer func() { _ = in.Close() }()
 	text := bytes.NewBuffer(make([]byte, 0, min(m.UncompressedSize64, 2*memberSize)+bytes.MinRead))
-	if n, err := io.Copy(text, io.LimitReader(in, int64(m.UncompressedSize64)+1)); err != nil || n > int64(m.UncompressedSize64) { //nolint:gosec // it is at most most
+	//nolint:gosec // it is at most most
+	if n, err := io.Copy(text, io.LimitReader(in, int64(m.UncompressedSize64)+1)); err != nil || n > int64(m.UncompressedSize64) {
 		return nil, fmt.Errorf("it is corrupted: %w", cmp.Or(err, zip.ErrChecksum))
 	}
 	return text.Bytes(), nil

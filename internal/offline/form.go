@@ -109,7 +109,8 @@ func (w wanted) row(l *List, e *Entry) (*metav1.TableRow, error) {
 
 // head is how the answer to a list begins.
 func (w wanted) head(l *List) []byte {
-	kind, items := metav1.TypeMeta{Kind: l.Kind + "List", APIVersion: schema.GroupVersion{Group: l.Group, Version: l.Version}.String()}, "items"
+	kind, items := metav1.TypeMeta{Kind: l.Kind + "List", APIVersion: schema.GroupVersion{Group: l.Group, Version: l.Version}.String()},
+		"items"
 	switch w.form {
 	case metadataOnly:
 		kind = metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}

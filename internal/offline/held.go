@@ -127,17 +127,20 @@ var (
 
 // partsHeld are what is held of types that hold Parts, beside their metadata; of those that are not here, all but certificates.
 var partsHeld = map[string]parts{
-	"customresourcedefinitions.apiextensions.k8s.io": {"spec": parts{"versions": named("name", "served", "storage", "deprecated"), rest: uncertified}.held, rest: all},
+	"customresourcedefinitions.apiextensions.k8s.io": {"spec": parts{"versions": named("name", "served", "storage", "deprecated"),
+		rest: uncertified}.held, rest: all},
 	"pods": {
-		"spec":   podHeld,
-		"status": parts{"containerStatuses": containerHeld, "initContainerStatuses": containerHeld, "ephemeralContainerStatuses": containerHeld, rest: all}.held,
-		rest:     all,
+		"spec": podHeld,
+		"status": parts{"containerStatuses": containerHeld, "initContainerStatuses": containerHeld, "ephemeralContainerStatuses": containerHeld,
+			rest: all}.held,
+		rest: all,
 	},
-	"deployments.apps": workloadHeld, "statefulsets.apps": workloadHeld, "daemonsets.apps": workloadHeld, "jobs.batch": workloadHeld, "replicationcontrollers": workloadHeld,
-	"replicasets.apps": {"spec": parts{"template": none, rest: all}.held, rest: all},
-	"cronjobs.batch":   {"spec": parts{"jobTemplate": jobHeld, rest: all}.held, rest: all},
-	"nodes":            {"status": named("conditions", "phase", "volumesInUse", "volumesAttached"), rest: all},
-	"serviceaccounts":  {},
+	"deployments.apps": workloadHeld, "statefulsets.apps": workloadHeld, "daemonsets.apps": workloadHeld, "jobs.batch": workloadHeld,
+	"replicationcontrollers": workloadHeld,
+	"replicasets.apps":       {"spec": parts{"template": none, rest: all}.held, rest: all},
+	"cronjobs.batch":         {"spec": parts{"jobTemplate": jobHeld, rest: all}.held, rest: all},
+	"nodes":                  {"status": named("conditions", "phase", "volumesInUse", "volumesAttached"), rest: all},
+	"serviceaccounts":        {},
 	// What it is, and not how it is reached.
 	"persistentvolumes": {
 		"spec": parts{"csi": named("driver", "volumeHandle"), "claimRef": all, "capacity": all, "nodeAffinity": all, rest: emptied}.held,
@@ -280,7 +283,9 @@ var (
 		"name": all, "namespace": all, "uid": all, "resourceVersion": all, "generation": all, "creationTimestamp": all, "deletionTimestamp": all,
 		"deletionGracePeriodSeconds": all, "finalizers": all, "ownerReferences": all, "labels": all, "annotations": annotationsHeld,
 	}
-	managedMetadata = with(keptMetadata, "managedFields", parts{"fieldsV1": parts{"f:metadata": parts{"f:finalizers": all, "f:labels": marksHeld, "f:annotations": marksHeld}.heldIfAny}.held, rest: all}.held)
+	managedMetadata = with(keptMetadata, "managedFields",
+		parts{"fieldsV1": parts{"f:metadata": parts{"f:finalizers": all, "f:labels": marksHeld, "f:annotations": marksHeld}.heldIfAny}.held,
+			rest: all}.held)
 )
 
 // annotationsHeld are those that say something of deletion, and marksHeld, of the labels or annotations that somebody has set, those by

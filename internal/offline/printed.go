@@ -325,7 +325,8 @@ func (p *printed) addDefinition(object map[string]any) {
 	s := definition.Spec
 	for _, v := range s.Versions {
 		if v.Served && s.Names.Kind != "" && s.Names.Plural != "" && s.Group != "" {
-			p.addType(&List{Group: s.Group, Version: v.Name, Resource: s.Names.Plural, Kind: s.Names.Kind, Namespaced: s.Scope == "Namespaced"}, s.Names.ShortNames)
+			p.addType(&List{Group: s.Group, Version: v.Name, Resource: s.Names.Plural, Kind: s.Names.Kind, Namespaced: s.Scope == "Namespaced"},
+				s.Names.ShortNames)
 		}
 	}
 }

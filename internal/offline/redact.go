@@ -168,18 +168,23 @@ func (r *redactor) learn(a *Answer) {
 }
 
 // typeFields are the fields of discovery that name types.
-var typeFields = sets.New("name", "group", "kind", "responseKind", "resource", "singularResource", "singularName", "groupVersion", "shortNames")
+var typeFields = sets.New("name", "group", "kind", "responseKind", "resource", "singularResource", "singularName",
+	"groupVersion", "shortNames")
 
 // plainKeys are the fields whose texts are the API's own words, numbers or times, and so
 // stay: everything else is replaced.
 var plainKeys = sets.New(
 	"apiVersion", "kind", "apiGroup", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "verbs", "resources", "apiGroups",
-	"apiVersions", "operations", "scope", "type", "status", "reason", "phase", "fieldsType", "operation", "subresource", "time", "lastTransitionTime",
-	"lastProbeTime", "lastHeartbeatTime", "lastUpdateTime", "lastScheduleTime", "lastSuccessfulTime", "startTime", "completionTime", "startedAt", "finishedAt", "renewTime",
+	"apiVersions", "operations", "scope", "type", "status", "reason", "phase", "fieldsType", "operation", "subresource",
+	"time", "lastTransitionTime",
+	"lastProbeTime", "lastHeartbeatTime", "lastUpdateTime", "lastScheduleTime", "lastSuccessfulTime", "startTime", "completionTime",
+	"startedAt", "finishedAt", "renewTime",
 	"acquireTime", "eventTime", "firstTimestamp", "lastTimestamp", "firstObservedTime", "lastObservedTime", "detectedTime",
 	"restartPolicy", "deletionPolicy", "reclaimPolicy", "persistentVolumeReclaimPolicy", "failurePolicy", "matchPolicy",
-	"sideEffects", "reinvocationPolicy", "concurrencyPolicy", "schedule", "strategy", "effect", "policy", "volumeMode", "volumeBindingMode", "accessModes",
-	"operator", "protocol", "qosClass", "fieldPath", "whenDeleted", "whenScaled", "deletionPropagation", "applicationsSync", "ready", "addressType",
+	"sideEffects", "reinvocationPolicy", "concurrencyPolicy", "schedule", "strategy", "effect", "policy", "volumeMode",
+	"volumeBindingMode", "accessModes",
+	"operator", "protocol", "qosClass", "fieldPath", "whenDeleted", "whenScaled", "deletionPropagation",
+	"applicationsSync", "ready", "addressType",
 	"key", "topologyKey", "parameterNotFoundAction", "validationActions", "containerID", "imageID",
 )
 
@@ -227,7 +232,8 @@ func (r *redactor) word(s string, ofText bool) string {
 		w = strings.ToLower(w)
 		return words().names.Has(w) || r.served.Has(w) || ofText && words().texts.Has(w)
 	}
-	if measured().MatchString(s) || stays(s) || !slices.ContainsFunc(humps().FindAllString(s, -1), func(w string) bool { return !stays(w) }) && humps().FindString(s) != "" {
+	if measured().MatchString(s) || stays(s) || !slices.ContainsFunc(humps().FindAllString(s, -1), func(w string) bool { return !stays(w) }) &&
+		humps().FindString(s) != "" {
 		return s
 	}
 	h := hmac.New(sha256.New, r.key[:])

@@ -171,7 +171,8 @@ func (s *Server) listsOf(t *target) []*list {
 	passed := s.passed.Load()
 	rank := func(l *list) int {
 		n := 0
-		for i, less := range []bool{l.Namespace != t.namespace, l.Again != passed, l.Version != t.Version, l.Single, l.End.Error != nil, l.End.Partial != ""} {
+		for i, less := range []bool{l.Namespace != t.namespace, l.Again != passed, l.Version != t.Version, l.Single,
+			l.End.Error != nil, l.End.Partial != ""} {
 			if less {
 				n |= 1 << i
 			}
@@ -385,7 +386,8 @@ func (s *Server) listed(t *target) (*list, error) {
 			return l, nil
 		}
 	}
-	if s.file.Header.Namespace != "" && t.namespace == "" && slices.ContainsFunc(s.file.lists[t.GroupResource()], func(l *list) bool { return l.Namespace != "" }) {
+	if s.file.Header.Namespace != "" && t.namespace == "" && slices.ContainsFunc(s.file.lists[t.GroupResource()],
+		func(l *list) bool { return l.Namespace != "" }) {
 		return nil, outside(t, s.file.Header.Namespace)
 	}
 	return nil, notHeld("the file does not hold these types")

@@ -147,7 +147,8 @@ func (w *Writer) Originals() Key {
 // One adds that one object could not be read.
 func (w *Writer) One(o *One) error {
 	if o.Error.Code != http.StatusNotFound {
-		w.failed = append(w.failed, fmt.Sprintf("%s %s: %s", schema.GroupResource{Group: o.Group, Resource: o.Resource}, key(o.Namespace, o.Name), o.Error.Message))
+		w.failed = append(w.failed, fmt.Sprintf("%s %s: %s", schema.GroupResource{Group: o.Group, Resource: o.Resource},
+			key(o.Namespace, o.Name), o.Error.Message))
 	}
 	if w.redact != nil {
 		other := *o

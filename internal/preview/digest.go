@@ -94,7 +94,8 @@ func (p *Plan) appendStep(line []byte, s *gc.Step) []byte {
 	}
 	id := s.Object.Identity()
 	line = id.AppendURLPath(line) // quotes are escaped in it
-	for _, part := range []string{string(s.Object.UID), p.Version(s), string(s.Action), policy, grace, s.Patch.RemoveFinalizer, strconv.FormatBool(s.Patch.Unblock)} {
+	for _, part := range []string{string(s.Object.UID), p.Version(s), string(s.Action), policy, grace, s.Patch.RemoveFinalizer,
+		strconv.FormatBool(s.Patch.Unblock)} {
 		line = strconv.AppendQuote(line, part)
 	}
 	for _, owner := range s.Patch.RemoveOwners {

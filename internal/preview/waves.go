@@ -16,7 +16,8 @@ import (
 type hopes map[types.UID]say.Text
 
 // serve answers for them as if somebody acted.
-func (h hopes) serve(waves []Wave, serves func(*graph.Object, string) (simulator.Actor, say.Text)) func(*graph.Object, string) (simulator.Actor, say.Text) {
+func (h hopes) serve(waves []Wave, serves func(*graph.Object, string) (simulator.Actor,
+	say.Text)) func(*graph.Object, string) (simulator.Actor, say.Text) {
 	if len(waves) == 0 || serves == nil {
 		return serves
 	}

@@ -120,7 +120,8 @@ const (
 	parts
 )
 
-var kinds = [256]kind{'"': quote, '{': opens, '[': opens, '}': closes, ']': closes, ',': parts, ' ': parts, '\n': parts, '\t': parts, '\r': parts}
+var kinds = [256]kind{'"': quote, '{': opens, '[': opens, '}': closes, ']': closes, ',': parts, ' ': parts, '\n': parts,
+	'\t': parts, '\r': parts}
 
 // stringEnds returns where a string ends, and whether it does. Most are short, and have no escapes.
 func stringEnds(text []byte, at int) (end int, certain bool) {

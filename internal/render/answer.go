@@ -327,7 +327,8 @@ func (a *StuckAnswer) cost(r *explain.Remedy) string {
 	switch {
 	case r.Risk == explain.Disruptive && len(r.Loss) == 0:
 		parts = append(parts, "service impact")
-	case r.Risk == explain.Dangerous && !slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Destroys() || l.What.Has(write.Protects) }):
+	case r.Risk == explain.Dangerous &&
+		!slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Destroys() || l.What.Has(write.Protects) }):
 		parts = append(parts, "DANGEROUS")
 	}
 	for i := range r.Loss {

@@ -48,7 +48,8 @@ func (a *StuckAnswer) evidence(word string, all []explain.Evidence) {
 
 // liveness says whether a controller works.
 var liveness = map[string]string{
-	controllers.Alive: "running", controllers.Dead: "down", controllers.Absent: "not found", controllers.Denied: "not allowed to change the object",
+	controllers.Alive: "running", controllers.Dead: "down", controllers.Absent: "not found",
+	controllers.Denied: "not allowed to change the object",
 	controllers.Unsure: "unclear whether it is running",
 }
 
@@ -110,7 +111,8 @@ func Unread(w io.Writer, report *explain.Report, all bool) error {
 		}
 	}
 	if forbidden > 0 {
-		if _, err := fmt.Fprintf(w, "warning: the answer is incomplete: more reads or dry runs were forbidden (%d); -v=1 lists them\n", forbidden); err != nil {
+		if _, err := fmt.Fprintf(w, "warning: the answer is incomplete: more reads or dry runs were forbidden (%d); -v=1 lists them\n",
+			forbidden); err != nil {
 			return err
 		}
 	}

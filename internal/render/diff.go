@@ -89,7 +89,8 @@ func NewDiff(before, after DiffSide, r *diff.Report) *Diff {
 	for i := range r.Differences {
 		o := &r.Differences[i]
 		d.Differences = append(d.Differences, DiffObject{
-			NewObjectReference(o.Object), string(o.Change), o.Replaces, o.BeganTerminating, o.AddedOwners, o.RemovedOwners, o.AddedFinalizers, o.RemovedFinalizers,
+			NewObjectReference(o.Object), string(o.Change), o.Replaces, o.BeganTerminating, o.AddedOwners, o.RemovedOwners,
+			o.AddedFinalizers, o.RemovedFinalizers,
 		})
 	}
 	for _, u := range r.Uncompared {
@@ -202,14 +203,18 @@ code{font-family:ui-monospace,monospace}.Appeared{color:light-dark(#116329,#7ee7
 func DiffHTML(w io.Writer, where *answer.Where, before, after DiffSide, r *diff.Report) error {
 	out := bufio.NewWriter(w)
 	e := func(s string) string { return template.HTMLEscapeString(printable(s)) }
-	fmt.Fprintf(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s and %s</title>\n<meta name=\"viewport\" content=\"width=device-width\">\n"+
-		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<style>%s</style></head><body>\n", e(before.Name), e(after.Name), diffStyle)
-	fmt.Fprintf(out, "<h1>What differs%s</h1>\n<p>Before: %s<br>After: %s</p>\n<p>%s</p>\n", e(where.In()), template.HTMLEscapeString(diffSide(before)), template.HTMLEscapeString(diffSide(after)), template.HTMLEscapeString(diffSummary(r)))
+	fmt.Fprintf(out,
+		"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s and %s</title>\n<meta name=\"viewport\" content=\"width=device-width\">\n"+
+			"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<style>%s</style></head><body>\n", e(before.Name), e(after.Name), diffStyle)
+	fmt.Fprintf(out, "<h1>What differs%s</h1>\n<p>Before: %s<br>After: %s</p>\n<p>%s</p>\n", e(where.In()),
+		template.HTMLEscapeString(diffSide(before)), template.HTMLEscapeString(diffSide(after)), template.HTMLEscapeString(diffSummary(r)))
 	if len(r.Counts) > 0 {
-		fmt.Fprintln(out, "<table><thead><tr><th>Namespace<th>Kind<th>Appeared<th>Vanished<th>Began to be deleted<th>Other owners<th>Other finalizers</thead><tbody>")
+		fmt.Fprintln(out,
+			"<table><thead><tr><th>Namespace<th>Kind<th>Appeared<th>Vanished<th>Began to be deleted<th>Other owners<th>Other finalizers</thead><tbody>")
 	}
 	for _, c := range r.Counts {
-		fmt.Fprintf(out, "<tr><td>%s<td>%s<td class=n>%d<td class=n>%d<td class=n>%d<td class=n>%d<td class=n>%d\n", e(c.Namespace), e(c.Kind), c.Appeared, c.Vanished, c.Terminated, c.Owners, c.Finalizers)
+		fmt.Fprintf(out, "<tr><td>%s<td>%s<td class=n>%d<td class=n>%d<td class=n>%d<td class=n>%d<td class=n>%d\n", e(c.Namespace), e(c.Kind),
+			c.Appeared, c.Vanished, c.Terminated, c.Owners, c.Finalizers)
 	}
 	if len(r.Counts) > 0 {
 		fmt.Fprintln(out, "</tbody></table>\n<table><thead><tr><th>Namespace<th>Object<th>Change<th>How</thead><tbody>")

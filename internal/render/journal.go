@@ -256,7 +256,8 @@ func History(w io.Writer, all []*change.Recorded) error {
 		if open := len(r.Open()); open > 0 {
 			standing += fmt.Sprintf(" (%d temporary)", open)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", filepath.Base(r.Dir), printable(cmp.Or(r.Where.Context, r.Where.Server)), len(r.Changes), standing, printable(strings.Join(r.Asked, " ")))
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", filepath.Base(r.Dir), printable(cmp.Or(r.Where.Context, r.Where.Server)), len(r.Changes),
+			standing, printable(strings.Join(r.Asked, " ")))
 	}
 	return table.Flush()
 }

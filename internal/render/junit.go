@@ -46,7 +46,8 @@ type (
 func JUnit(w io.Writer, where *answer.Where, rules []string, s *graph.Snapshot, report *check.Report) error {
 	suite := junitSuite{Name: "kubectl gc check", Properties: []junitProperty{{"cluster", where.String()}}}
 	for _, rule := range check.Rules() {
-		if (len(rules) == 0 || slices.Contains(rules, rule.ID)) && !slices.ContainsFunc(report.Findings, func(f check.Finding) bool { return f.Rule == rule.ID }) {
+		if (len(rules) == 0 || slices.Contains(rules, rule.ID)) &&
+			!slices.ContainsFunc(report.Findings, func(f check.Finding) bool { return f.Rule == rule.ID }) {
 			suite.Cases = append(suite.Cases, junitCase{Class: rule.ID, Name: rule.Summary})
 		}
 	}
@@ -66,7 +67,8 @@ func JUnit(w io.Writer, where *answer.Where, rules []string, s *graph.Snapshot, 
 		suite.Cases = append(suite.Cases, c)
 	}
 	for _, u := range s.Unlisted() {
-		suite.Cases = append(suite.Cases, junitCase{Class: "read", Name: unlistedName(u), Skipped: &junitText{Message: string(u.Reason), Text: u.Message}})
+		suite.Cases = append(suite.Cases,
+			junitCase{Class: "read", Name: unlistedName(u), Skipped: &junitText{Message: string(u.Reason), Text: u.Message}})
 		suite.Skipped++
 	}
 	suite.Tests = len(suite.Cases)

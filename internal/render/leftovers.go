@@ -51,7 +51,8 @@ func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 	if len(d.Of) == 0 && d.Tool != "prune" {
 		return nil, errors.New("it does not say who delivered the objects: another version saved it")
 	}
-	s := &uninstall.Saved{Tool: d.Tool, Namespace: d.Namespace, Name: d.Name, Command: d.Command, Of: d.Of, Cluster: d.Cluster, Manifests: d.Manifests}
+	s := &uninstall.Saved{Tool: d.Tool, Namespace: d.Namespace, Name: d.Name, Command: d.Command, Of: d.Of,
+		Cluster: d.Cluster, Manifests: d.Manifests}
 	for _, b := range d.Barriers {
 		for i := range b.Objects {
 			if !d.mayKeep(&b.Objects[i]) {
@@ -92,7 +93,8 @@ func firstDocument(text []byte) (document []byte, more bool) {
 // returning reports whether an object was foreseen to exist again, under its name.
 func (d *UninstallPlan) returning(r *ObjectReference) bool {
 	made := func(k KeptObject) bool {
-		return k.Reason == uninstall.HookMade && k.Object == NamedObject{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+		return k.Reason == uninstall.HookMade && k.Object == NamedObject{APIVersion: r.APIVersion, Kind: r.Kind,
+			Namespace: r.Namespace, Name: r.Name}
 	}
 	return slices.ContainsFunc(d.Kept, made) || slices.ContainsFunc(d.Returns, func(back Returning) bool { return back.Object == *r })
 }
@@ -100,7 +102,8 @@ func (d *UninstallPlan) returning(r *ObjectReference) bool {
 // mayKeep reports whether the tool's settings decide whether it deletes an object.
 func (d *UninstallPlan) mayKeep(r *ObjectReference) bool {
 	return slices.ContainsFunc(d.NotKnown, func(q OpenQuestion) bool {
-		return (q.Cause == uninstall.Untracked || q.Cause == uninstall.MayKeep) && q.Object != nil && q.Object.Kind == r.Kind && q.Object.Namespace == r.Namespace && q.Object.Name == r.Name
+		return (q.Cause == uninstall.Untracked || q.Cause == uninstall.MayKeep) && q.Object != nil && q.Object.Kind == r.Kind &&
+			q.Object.Namespace == r.Namespace && q.Object.Name == r.Name
 	})
 }
 
@@ -231,7 +234,8 @@ func (l *Leftovers) Document(s *graph.Snapshot) *LeftoversReport {
 	}
 	for i := range l.All {
 		l := &l.All[i]
-		o := LeftoverObject{Object: newNamedObject(l.Object), State: stateOf(l), Message: l.Says().String(), Belongs: l.Belongs.String(), Changed: l.Changed}
+		o := LeftoverObject{Object: newNamedObject(l.Object), State: stateOf(l), Message: l.Says().String(),
+			Belongs: l.Belongs.String(), Changed: l.Changed}
 		if l.Held != nil {
 			o.Reason = l.Held.Why
 		}

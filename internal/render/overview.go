@@ -21,7 +21,8 @@ var verdicts = []struct {
 	meaning string
 }{
 	{explain.Stuck, red, ""}, {explain.Unknown, yellow, ""}, {explain.Progressing, green, ""},
-	{explain.Pending, green, ": the garbage collector, or another controller of kube-controller-manager, has to act, and nothing prevents that"},
+	{explain.Pending, green,
+		": the garbage collector, or another controller of kube-controller-manager, has to act, and nothing prevents that"},
 	{explain.NotTerminating, noColor, ": not being deleted"}, {explain.NotFound, noColor, ": there is no such object"},
 }
 
@@ -154,7 +155,8 @@ func (a *StuckAnswer) counts(report *explain.Report) {
 			parts = append(parts, a.Style.paint(fmt.Sprintf("%s %d", a.mark(v.verdict), n), v.color))
 		}
 	}
-	fmt.Fprintf(a.out, "%s of %s, %s%s\n", strings.Join(parts, ", "), plural(len(report.Objects), "object"), plural(len(report.Causes), "cause"), printable(a.where()))
+	fmt.Fprintf(a.out, "%s of %s, %s%s\n", strings.Join(parts, ", "), plural(len(report.Objects), "object"),
+		plural(len(report.Causes), "cause"), printable(a.where()))
 }
 
 // others names the objects without a cause.

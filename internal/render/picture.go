@@ -26,9 +26,12 @@ type resultMark struct {
 
 var resultMarks = []resultMark{
 	{gc.Deleted, draw.Mark{Key: "deleted", Label: "would be deleted", Meaning: "This deletion deletes it.", Tone: draw.Red}},
-	{gc.Orphaned, draw.Mark{Key: "orphaned", Label: "would be orphaned", Meaning: "It is kept, and loses the reference to its owner.", Tone: draw.Blue}},
-	{gc.OwnerReferenceRemoved, draw.Mark{Key: "reference-removed", Label: "would be kept, without a reference", Meaning: "Another owner keeps it.", Tone: draw.Green}},
-	{gc.Remaining, draw.Mark{Key: "remaining", Label: "would get stuck", Meaning: "Its deletion begins, but a blocker keeps it.", Tone: draw.Amber}},
+	{gc.Orphaned, draw.Mark{Key: "orphaned", Label: "would be orphaned", Meaning: "It is kept, and loses the reference to its owner.",
+		Tone: draw.Blue}},
+	{gc.OwnerReferenceRemoved, draw.Mark{Key: "reference-removed", Label: "would be kept, without a reference",
+		Meaning: "Another owner keeps it.", Tone: draw.Green}},
+	{gc.Remaining, draw.Mark{Key: "remaining", Label: "would get stuck", Meaning: "Its deletion begins, but a blocker keeps it.",
+		Tone: draw.Amber}},
 	{gc.Unknown, draw.Mark{Key: "undecided", Label: "not known", Meaning: "Not enough could be read to know its outcome.", Tone: draw.Purple}},
 	{gc.Untouched, draw.Mark{Key: "untouched", Label: "would be kept", Meaning: "It is kept as it is.", Tone: draw.Plain}},
 }
@@ -62,7 +65,8 @@ func OutcomePicture(g *graph.Graph, all []gc.Outcome, s *foresight.Forecast) *dr
 	for _, k := range unended {
 		for i, n := range nodes {
 			if o := outcomes[n]; k.is(o) {
-				p.Findings = append(p.Findings, draw.Finding{Node: i, Label: k.label, Text: objectName(n.Identity()) + ": " + whyHeld(o), Tone: markOf(o).Tone})
+				p.Findings = append(p.Findings, draw.Finding{Node: i, Label: k.label, Text: objectName(n.Identity()) + ": " + whyHeld(o),
+					Tone: markOf(o).Tone})
 			}
 		}
 	}
@@ -82,7 +86,8 @@ func addOutcome(n *draw.Node, o *gc.Outcome) {
 	mark := markOf(o)
 	n.Marks = append([]string{mark.Key}, n.Marks...)
 	n.Note, n.NoteTone = mark.Label, ""
-	n.Attributes = append(n.Attributes, draw.Attribute{Name: "result", Value: string(o.Result)}, draw.Attribute{Name: "reason", Value: o.Reason.String()})
+	n.Attributes = append(n.Attributes, draw.Attribute{Name: "result", Value: string(o.Result)},
+		draw.Attribute{Name: "reason", Value: o.Reason.String()})
 	details := []draw.Detail{{Label: "outcome", Value: mark.Label}}
 	if !o.Reason.IsZero() {
 		details = append(details, draw.Detail{Label: "why", Value: o.Reason.String()})
@@ -106,14 +111,18 @@ func lines(ids []graph.Identity) string {
 // verdicts of causes, and what was asked for.
 var (
 	stuckMarks = map[explain.Verdict]draw.Mark{
-		explain.Stuck:       {Key: "stuck", Label: "cause: needs action", Meaning: "Nothing happens until a user or an admin acts.", Tone: draw.Red},
-		explain.Unknown:     {Key: "unclear", Label: "cause: unknown", Meaning: "The objects that could be read do not decide.", Tone: draw.Purple},
-		explain.Progressing: {Key: "progressing", Label: "cause: ends by itself", Meaning: "It is in progress, and ends by itself.", Tone: draw.Green},
-		explain.Pending:     {Key: "pending", Label: "cause: the garbage collector has to act", Meaning: "Nothing prevents that.", Tone: draw.Green},
+		explain.Stuck: {Key: "stuck", Label: "cause: needs action", Meaning: "Nothing happens until a user or an admin acts.",
+			Tone: draw.Red},
+		explain.Unknown: {Key: "unclear", Label: "cause: unknown", Meaning: "The objects that could be read do not decide.",
+			Tone: draw.Purple},
+		explain.Progressing: {Key: "progressing", Label: "cause: ends by itself", Meaning: "It is in progress, and ends by itself.",
+			Tone: draw.Green},
+		explain.Pending: {Key: "pending", Label: "cause: the garbage collector has to act", Meaning: "Nothing prevents that.", Tone: draw.Green},
 	}
 	lostMark  = draw.Mark{Key: "data-loss", Label: "DATA LOSS", Meaning: "Data of a volume is destroyed.", Tone: draw.Red}
 	askedMark = draw.Mark{Key: "asked", Label: "explained object", Meaning: "It was asked about, or is being deleted.", Tone: draw.Amber}
-	waitsMark = draw.Mark{Key: "waits", Label: "waits for", Meaning: "It is deleted only after the other object.", Tone: draw.Plain, Edge: true}
+	waitsMark = draw.Mark{Key: "waits", Label: "waits for", Meaning: "It is deleted only after the other object.",
+		Tone: draw.Plain, Edge: true}
 )
 
 // StuckPicture draws the chains of a report: an edge leads from an object to what
@@ -182,7 +191,8 @@ func (s *stuckPicture) collect() {
 // identityDetails say which object it is.
 func identityDetails(id graph.Identity) []draw.Detail {
 	apiVersion, _ := id.Resource.GroupVersionKind().ToAPIVersionAndKind()
-	details := []draw.Detail{{Label: "apiVersion", Value: apiVersion}, {Label: "namespace", Value: id.Namespace}, {Label: "uid", Value: string(id.UID)}}
+	details := []draw.Detail{{Label: "apiVersion", Value: apiVersion}, {Label: "namespace", Value: id.Namespace},
+		{Label: "uid", Value: string(id.UID)}}
 	return slices.DeleteFunc(details, func(d draw.Detail) bool { return d.Value == "" })
 }
 
@@ -203,10 +213,12 @@ func (s *stuckPicture) cause(c *explain.Cause) {
 	if mark, is := stuckMarks[c.Verdict]; is && !slices.Contains(n.Marks, mark.Key) {
 		n.Marks = append(n.Marks, mark.Key)
 	}
-	s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: spoken[c.Verdict], Text: holding(c) + ": " + worded(c.Summary), Tone: cmp.Or(stuckMarks[c.Verdict].Tone, draw.Plain)})
+	s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: spoken[c.Verdict],
+		Text: holding(c) + ": " + worded(c.Summary), Tone: cmp.Or(stuckMarks[c.Verdict].Tone, draw.Plain)})
 	for _, l := range endangered(c) {
 		lose(n, destroyedWith(&l))
-		s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: lostMark.Label, Text: destroyedWith(&l), Tone: lostMark.Tone})
+		s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: lostMark.Label,
+			Text: destroyedWith(&l), Tone: lostMark.Tone})
 	}
 	n.Note = cmp.Or(n.Note, c.ID)
 	n.Attributes = append(n.Attributes, draw.Attribute{Name: "cause", Value: c.ID}, draw.Attribute{Name: "verdict", Value: string(c.Verdict)})
@@ -235,7 +247,8 @@ func evidenceDetails(label string, all []explain.Evidence) []draw.Detail {
 	}
 	texts := make([]string, len(all))
 	for i, e := range all {
-		texts[i] = strings.Join(slices.DeleteFunc([]string{worded(e.Source), e.Path}, func(s string) bool { return s == "" }), " ") + ": " + worded(e.Value)
+		texts[i] = strings.Join(slices.DeleteFunc([]string{worded(e.Source), e.Path}, func(s string) bool { return s == "" }),
+			" ") + ": " + worded(e.Value)
 	}
 	return []draw.Detail{{Label: label, Value: strings.Join(texts, "\n")}}
 }

@@ -75,7 +75,8 @@ func (p *Preview) sets(t *rows) {
 	all := p.Report.Outcomes
 	said := func(o *gc.Outcome) (graph.Identity, string) { return o.Object.Identity(), worded(o.Reason) }
 	reasons := func(label string, result gc.Result) {
-		t.each("", label, noColor, alikeOf(of(all, func(o *gc.Outcome) bool { return o.Result == result && (label != "" || !o.Reason.IsZero()) }), said))
+		t.each("", label, noColor, alikeOf(of(all, func(o *gc.Outcome) bool { return o.Result == result && (label != "" || !o.Reason.IsZero()) }),
+			said))
 	}
 	t.counted("deletes", all, gc.Deleted)
 	if t.all {
@@ -83,9 +84,10 @@ func (p *Preview) sets(t *rows) {
 	}
 	t.counted("orphans", all, gc.Orphaned)
 	reasons("", gc.Orphaned)
-	t.each("", "keeps", noColor, alikeOf(of(all, func(o *gc.Outcome) bool { return o.Result == gc.OwnerReferenceRemoved }), func(o *gc.Outcome) (graph.Identity, string) {
-		return o.Object.Identity(), worded(o.Reason) + "; loses its other owner references"
-	}))
+	t.each("", "keeps", noColor, alikeOf(of(all, func(o *gc.Outcome) bool { return o.Result == gc.OwnerReferenceRemoved }),
+		func(o *gc.Outcome) (graph.Identity, string) {
+			return o.Object.Identity(), worded(o.Reason) + "; loses its other owner references"
+		}))
 	reasons("keeps", gc.Untouched)
 	t.stays(p.Forecast, func(*foresight.Loss) bool { return true })
 }

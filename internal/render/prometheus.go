@@ -123,7 +123,8 @@ func sortSamples(metrics ...*metric) {
 // being deleted says, and whether the garbage collector keeps up: what it should
 // have deleted by now, and what waits for it.
 func StuckMetrics(w io.Writer, g *graph.Graph, report *explain.Report, managerHeld bool) error {
-	terminating := &metric{name: "kubectl_gc_terminating_objects", help: "Objects that are being deleted, by verdict, the gravest cause and namespace."}
+	terminating := &metric{name: "kubectl_gc_terminating_objects",
+		help: "Objects that are being deleted, by verdict, the gravest cause and namespace."}
 	oldest := &metric{name: "kubectl_gc_terminating_oldest_seconds", help: "For how long the oldest of them has been."}
 	type key struct{ verdict, cause, namespace string }
 	counts, ages := map[key]int{}, map[key]time.Duration{}
@@ -150,7 +151,8 @@ func StuckMetrics(w io.Writer, g *graph.Graph, report *explain.Report, managerHe
 		oldest.add(max(ages[k], 0).Seconds(), labels...)
 	}
 	sortSamples(terminating, oldest)
-	held := &metric{name: "kubectl_gc_controller_manager_lease_held", help: "Whether a kube-controller-manager, of which the garbage collector is a part, holds its lease."}
+	held := &metric{name: "kubectl_gc_controller_manager_lease_held",
+		help: "Whether a kube-controller-manager, of which the garbage collector is a part, holds its lease."}
 	held.add(boolean(managerHeld))
 	metrics := append([]*metric{terminating, oldest}, garbageMetrics(g)...)
 	metrics = append(metrics, held)
@@ -160,8 +162,10 @@ func StuckMetrics(w io.Writer, g *graph.Graph, report *explain.Report, managerHe
 // garbageMetrics count dangling references of objects that nobody is deleting, and
 // the objects that have no others: the garbage collector deletes these.
 func garbageMetrics(g *graph.Graph) []*metric {
-	dangling := &metric{name: "kubectl_gc_dangling_references", help: "Owner references to owners that do not exist, of objects that are not being deleted."}
-	garbage := &metric{name: "kubectl_gc_garbage_objects", help: "Objects that the garbage collector should delete: none of their owners exists. More than 0 for long means that it does not keep up."}
+	dangling := &metric{name: "kubectl_gc_dangling_references",
+		help: "Owner references to owners that do not exist, of objects that are not being deleted."}
+	garbage := &metric{name: "kubectl_gc_garbage_objects",
+		help: "Objects that the garbage collector should delete: none of their owners exists. More than 0 for long means that it does not keep up."}
 	references, objects := 0, 0
 	for n := range g.Doubtful() {
 		if n.BeingDeleted() {

@@ -186,7 +186,8 @@ func (r *rows) foreseen(s *foresight.Forecast, unread []string) {
 			r.row(sign, label, kind.color, text)
 			sign, label = "", ""
 		}
-		r.each(sign, label, kind.color, alikeOf(lost, func(l *foresight.Loss) (graph.Identity, string) { return l.Object, uncertain(worded(l.Why), l.Certain) }))
+		r.each(sign, label, kind.color,
+			alikeOf(lost, func(l *foresight.Loss) (graph.Identity, string) { return l.Object, uncertain(worded(l.Why), l.Certain) }))
 	}
 	r.each(warning, "RETURNS", yellow, alikeOf(s.Returns, func(r *foresight.Return) (graph.Identity, string) {
 		return r.Object, uncertain(worded(r.Why), r.Certain)

@@ -145,7 +145,8 @@ func newSarifResult(f *check.Finding) sarifResult {
 			PhysicalLocation: sarifPhysicalLocation{sarifArtifactLocation{strings.TrimPrefix(f.Object.URLPath(), "/")}},
 			LogicalLocations: []sarifLogicalLocation{{Name: f.Object.Name, FullyQualifiedName: f.Object.String(), Kind: "resource"}},
 		}},
-		PartialFingerprints: map[string]string{"ownerReference/v1": strings.Join([]string{string(f.Object.UID), string(f.Reference.UID), f.Reference.Kind, f.Reference.Name}, "/")},
-		Properties:          sarifProperties{finding.Object, finding.OwnerReference, finding.Members, finding.Remedy},
+		PartialFingerprints: map[string]string{"ownerReference/v1": strings.Join([]string{string(f.Object.UID), string(f.Reference.UID),
+			f.Reference.Kind, f.Reference.Name}, "/")},
+		Properties: sarifProperties{finding.Object, finding.OwnerReference, finding.Members, finding.Remedy},
 	}
 }

@@ -165,14 +165,16 @@ func newStuckObject(o explain.Explanation, causes map[*explain.Cause]StuckCause)
 
 func newStuckCause(c *explain.Cause, rank int) StuckCause {
 	cause := StuckCause{
-		ID: c.ID, Rank: rank, Object: NewObjectReference(c.Object), Verdict: string(c.Verdict), Summary: c.Summary.String(), Decides: strings.TrimLeft(c.Decides.String(), "; "),
-		Blocks: c.Blocks, Evidence: newStuckEvidence(c.Evidence), Remedies: []StuckRemedy{},
+		ID: c.ID, Rank: rank, Object: NewObjectReference(c.Object), Verdict: string(c.Verdict), Summary: c.Summary.String(),
+		Decides: strings.TrimLeft(c.Decides.String(), "; "),
+		Blocks:  c.Blocks, Evidence: newStuckEvidence(c.Evidence), Remedies: []StuckRemedy{},
 	}
 	if !c.Until.IsZero() {
 		cause.Until = &metav1.Time{Time: c.Until.UTC()}
 	}
 	if c.Controller != nil {
-		cause.Controller = &StuckController{Name: c.Controller.Name.String(), Liveness: c.Controller.Liveness, Evidence: newStuckEvidence(c.Controller.Evidence)}
+		cause.Controller = &StuckController{Name: c.Controller.Name.String(), Liveness: c.Controller.Liveness,
+			Evidence: newStuckEvidence(c.Controller.Evidence)}
 	}
 	next := nextOf(c)
 	way := map[*explain.Remedy]int{}
@@ -187,8 +189,9 @@ func newStuckCause(c *explain.Cause, rank int) StuckCause {
 			cause.Next = i + 1
 		}
 		cause.Remedies = append(cause.Remedies, StuckRemedy{
-			Way: way[r], Risk: string(r.Risk), Command: r.Command, Operation: newStuckOperation(r.Operation), Undo: r.Undo, Effect: r.Effect.String(),
-			Leaks: r.Leaks(), Loss: newStuckLosses(r.Loss),
+			Way: way[r], Risk: string(r.Risk), Command: r.Command, Operation: newStuckOperation(r.Operation), Undo: r.Undo,
+			Effect: r.Effect.String(),
+			Leaks:  r.Leaks(), Loss: newStuckLosses(r.Loss),
 		})
 	}
 	return cause
@@ -211,7 +214,8 @@ func newStuckOperation(o *remedy.Op) *StuckOperation {
 		return nil
 	}
 	return &StuckOperation{
-		Verb: string(o.Verb), Object: NewObjectReference(o.Object), Options: o.Options, Patch: o.Patch, Value: o.Value, Grant: o.Grant, Replicas: o.Replicas, Save: o.Save,
+		Verb: string(o.Verb), Object: NewObjectReference(o.Object), Options: o.Options, Patch: o.Patch, Value: o.Value, Grant: o.Grant,
+		Replicas: o.Replicas, Save: o.Save,
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 // on a terminal: control characters are escaped, and what would begin another line, which
 // could look like one of this program's, is a space.
 func Line(text string) string {
-	return printable(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' }), " "))
+	return printable(strings.Join(strings.FieldsFunc(text,
+		func(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' }), " "))
 }
 
 // JSON returns a writer for documents in JSON that escapes in their strings what drives a

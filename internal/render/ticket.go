@@ -45,7 +45,8 @@ func (t *Ticket) Write(w io.Writer) error {
 	if t.Where != nil { // which is said below
 		first = strings.TrimSuffix(first, ", context "+t.Where.Context)
 	}
-	fmt.Fprintf(out, "### %s\n\n- **Asked:** %s\n- **When:** %s\n- **Where:** %s\n", inCode(strings.Join(strings.Fields(first), " ")), inCode(t.Asked), t.When.UTC().Format(time.RFC3339), inCode(t.Where.String()))
+	fmt.Fprintf(out, "### %s\n\n- **Asked:** %s\n- **When:** %s\n- **Where:** %s\n", inCode(strings.Join(strings.Fields(first), " ")),
+		inCode(t.Asked), t.When.UTC().Format(time.RFC3339), inCode(t.Where.String()))
 	if t.Undo != "" {
 		fmt.Fprintf(out, "- **Undo:** %s\n", inCode(t.Undo))
 	}

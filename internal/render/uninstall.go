@@ -113,7 +113,8 @@ func seenVersion(v uninstall.Version) SeenVersion {
 }
 
 func newKeptObject(k *uninstall.Kept) KeptObject {
-	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says().String(), Instances: len(k.Instances), SeenVersion: seenVersion(k.Version)}
+	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says().String(), Instances: len(k.Instances),
+		SeenVersion: seenVersion(k.Version)}
 	if len(k.Owned) > 0 {
 		o.Owned = references(k.Owned)
 	}
@@ -167,7 +168,8 @@ func (u *Uninstall) Document() *UninstallPlan {
 	d := &UninstallPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UninstallPlan"},
 		Complete: s.Complete(), Unlisted: NewUnlisted(s),
-		Cluster: u.Cluster, Tool: u.Tool, Order: u.Order, Namespace: u.Namespace, Name: u.Name, Command: u.Command, Of: u.Of, Manifests: u.Manifests, PropagationPolicy: u.Policy,
+		Cluster: u.Cluster, Tool: u.Tool, Order: u.Order, Namespace: u.Namespace, Name: u.Name, Command: u.Command, Of: u.Of,
+		Manifests: u.Manifests, PropagationPolicy: u.Policy,
 		Barriers: []UninstallBarrier{}, Outcome: outcomes(u.Preview.Report), Kept: []KeptObject{}, Absent: []NamedObject{},
 		NotKnown: []OpenQuestion{}, Left: []LeftObject{}, Unread: u.Unread,
 	}
@@ -195,7 +197,8 @@ func (u *Uninstall) Document() *UninstallPlan {
 	}
 	for i := range u.Left {
 		l := &u.Left[i]
-		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Detail, l.Says().String(), len(l.Instances), seenVersion(l.Version)})
+		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Detail, l.Says().String(), len(l.Instances),
+			seenVersion(l.Version)})
 	}
 	d.foresee(u.Forecast)
 	d.Digest = d.digest()
@@ -220,7 +223,8 @@ func (d *UninstallPlan) foresee(s *foresight.Forecast) {
 	for i := range s.Breaks {
 		b := &s.Breaks[i]
 		if hung := b.Strands(); hung != nil {
-			d.Stranded = append(d.Stranded, Stranded{hung.Kind, hung.Finalizer, hung.Count, hung.Names, NewObjectReference(b.Object), b.Why.String(), b.Certain})
+			d.Stranded = append(d.Stranded, Stranded{hung.Kind, hung.Finalizer, hung.Count, hung.Names, NewObjectReference(b.Object),
+				b.Why.String(), b.Certain})
 			continue
 		}
 		d.WouldBreak = append(d.WouldBreak, Broken{NewObjectReference(b.Object), b.Why.String(), b.Certain})

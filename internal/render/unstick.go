@@ -420,7 +420,8 @@ func UnstickQuestion(q *unstick.Question, where *answer.Where) string {
 	if more := len(q.Writes) - 1; more > 0 {
 		what += fmt.Sprintf(", and %d more of the same", more)
 	}
-	return printable(fmt.Sprintf("%s%s: %s%s. Type %q to continue: ", what, where.In(), price(q.Choice.Risk, remedy), alsoLets(q.Writes), q.Name))
+	return printable(fmt.Sprintf("%s%s: %s%s. Type %q to continue: ", what, where.In(), price(q.Choice.Risk, remedy),
+		alsoLets(q.Writes), q.Name))
 }
 
 // alsoLets names the objects that nobody asked for and that changes might free.

@@ -122,8 +122,10 @@ func newUnstickCauses(l *unstick.Look, p *unstick.Plan) []UnstickCause {
 	for i := range p.Choices {
 		c := &p.Choices[i]
 		cause := UnstickCause{
-			ID: c.Cause.ID, Rank: c.Rank, Object: NewObjectReference(c.Cause.Object), Verdict: string(c.Cause.Verdict), Summary: c.Cause.Summary.String(),
-			Blocks: []ObjectReference{}, Way: c.Way, After: c.After, Risk: string(c.Risk), Writes: []UnstickWrite{}, Reason: string(c.Reason), Needs: string(c.Needs),
+			ID: c.Cause.ID, Rank: c.Rank, Object: NewObjectReference(c.Cause.Object), Verdict: string(c.Cause.Verdict),
+			Summary: c.Cause.Summary.String(),
+			Blocks:  []ObjectReference{}, Way: c.Way, After: c.After, Risk: string(c.Risk), Writes: []UnstickWrite{},
+			Reason: string(c.Reason), Needs: string(c.Needs),
 		}
 		if c.Advice != nil {
 			cause.Advice = c.Advice.Effect.String()
@@ -153,7 +155,8 @@ func NewUnstickReport(r *unstick.Report, outcome *unstick.Outcome, backup string
 	document := &UnstickReport{
 		head: headOf("UnstickReport"), Backup: backup,
 		Complete: l.Graph.Snapshot().Complete() && len(l.Report.Unread) == 0, Unlisted: NewUnlisted(l.Graph.Snapshot()),
-		Unread: append([]string{}, l.Report.Unread...), Events: []UnstickEvent{}, Freed: append([]ObjectReference{}, references(outcome.Freed)...),
+		Unread: append([]string{}, l.Report.Unread...), Events: []UnstickEvent{},
+		Freed:     append([]ObjectReference{}, references(outcome.Freed)...),
 		Remaining: []UnstickRemaining{}, Causes: newUnstickCauses(l, r.Plan),
 	}
 	for i := range r.Records {

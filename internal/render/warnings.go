@@ -117,7 +117,8 @@ func warnings(w io.Writer, s *graph.Snapshot, types []*graph.Resource) error {
 		for _, r := range outside {
 			names = append(names, printable(r.String()))
 		}
-		fmt.Fprintf(out, "note: not allowed to look outside the namespace (%s): what refers to its objects from there was not looked at, and owners without a namespace are not finished\n",
+		fmt.Fprintf(out,
+			"note: not allowed to look outside the namespace (%s): what refers to its objects from there was not looked at, and owners without a namespace are not finished\n",
 			strings.Join(atMost(names, maxOutside, "types"), ", "))
 	}
 	return out.Flush()

@@ -75,7 +75,8 @@ func (p *planner) retained(i *Item) {
 	}
 	for n := range volumes {
 		v := &volumes[n]
-		c := evidence.Identity(evidence.Claims, evidence.Nested(v, "spec", "claimRef", "namespace"), evidence.Nested(v, "spec", "claimRef", "name"))
+		c := evidence.Identity(evidence.Claims, evidence.Nested(v, "spec", "claimRef", "namespace"),
+			evidence.Nested(v, "spec", "claimRef", "name"))
 		known := slices.ContainsFunc(i.Requires, func(r *Item) bool { return r.Object.Name == c.Name })
 		if known || !isClaimOf(c, i) {
 			continue
@@ -89,7 +90,8 @@ func (p *planner) retained(i *Item) {
 
 // isClaimOf reports whether a claim is one that a StatefulSet makes.
 func isClaimOf(c graph.Identity, set *Item) bool {
-	return kindOf(c.Resource) == claim && kindOf(set.Object.Resource) == statefulSet && c.Namespace == set.Object.Namespace && set.Manifest != nil &&
+	return kindOf(c.Resource) == claim && kindOf(set.Object.Resource) == statefulSet &&
+		c.Namespace == set.Object.Namespace && set.Manifest != nil &&
 		evidence.ClaimOf(set.Manifest, c.Name)
 }
 

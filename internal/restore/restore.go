@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package restore decides how objects that were deleted are made again from what was kept of them: in which order, with which
-// owners, what is left to their controllers, and what must not be made again. It sends nothing: change.Writer does.
+// Package restore decides how objects that were deleted are made again from what was kept of them: in which order, with which owners, what
+// is left to their controllers, and what must not be made again. It sends nothing: change.Writer does.
 package restore
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,8 +54,8 @@ func (g Given) Add(object, owner types.UID, version string, answered bool) {
 	g[object][owner] = version
 }
 
-// wasGiven reports whether the object that is there now has had a reference to an owner, or, for an empty UID, to any. What an undo has sent
-// and got no answer to is there by another UID.
+// wasGiven reports whether the object that is there now has had a reference to an owner, or, for an empty UID, to any. What an undo has
+// sent and got no answer to is there by another UID.
 func (i *Item) wasGiven(owner types.UID) bool {
 	given := []map[types.UID]string{i.Given[i.Now.GetUID()]}
 	if i.Sent && i.Now.GetUID() != i.Made && remedy.Wrote(i.Now) {
@@ -196,7 +195,8 @@ type planner struct {
 
 // Of decides what is done about objects. wanted says which of them were asked for, nil is for all.
 func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
-	p := &planner{Cluster: c, wanted: wanted, items: map[types.UID]*Item{}, named: map[graph.Identity]*Item{}, kinds: map[schema.GroupKind]*Item{}}
+	p := &planner{Cluster: c, wanted: wanted, items: map[types.UID]*Item{}, named: map[graph.Identity]*Item{},
+		kinds: map[schema.GroupKind]*Item{}}
 	plan := &Plan{}
 	for _, s := range saved {
 		if p.items[s.Object.UID] != nil {
@@ -212,7 +212,8 @@ func Of(saved []Saved, c Cluster, wanted func(graph.Identity) bool) *Plan {
 		case kindOf(r) == claim && i.wasBound():
 			p.claims = append(p.claims, i)
 		case r.IsCRD():
-			p.kinds[schema.GroupKind{Group: evidence.Nested(s.Manifest, "spec", "group"), Kind: evidence.Nested(s.Manifest, "spec", "names", "kind")}] = i
+			p.kinds[schema.GroupKind{Group: evidence.Nested(s.Manifest, "spec", "group"),
+				Kind: evidence.Nested(s.Manifest, "spec", "names", "kind")}] = i
 		}
 	}
 	p.leaveOut(plan.Items)
@@ -255,7 +256,8 @@ func (p *planner) leaveOut(items []*Item) {
 		i.settled = true
 		i.Do, i.Reason = Refuse, NotAsked
 		var err error
-		if i.Now, err = p.Find(i.Object); err == nil && i.Now != nil && i.Now.GetDeletionTimestamp() == nil && (i.Now.GetUID() == i.Object.UID || i.Now.GetUID() == i.Made || Same(i, i.Now)) {
+		if i.Now, err = p.Find(i.Object); err == nil && i.Now != nil && i.Now.GetDeletionTimestamp() == nil &&
+			(i.Now.GetUID() == i.Object.UID || i.Now.GetUID() == i.Made || Same(i, i.Now)) {
 			i.Do, i.Reason = Nothing, ""
 		}
 	}
@@ -316,7 +318,8 @@ func (p *planner) settle(i *Item) {
 	default:
 		p.replaced(i)
 	}
-	if (i.Do == Nothing || i.Do == Link) && kindOf(i.Object.Resource) == claim && i.Now.GetUID() != i.Object.UID && (i.Now.GetUID() == i.Made || Same(i, i.Now)) {
+	if (i.Do == Nothing || i.Do == Link) && kindOf(i.Object.Resource) == claim && i.Now.GetUID() != i.Object.UID &&
+		(i.Now.GetUID() == i.Made || Same(i, i.Now)) {
 		p.unbound(i)
 	}
 }
@@ -342,7 +345,8 @@ func (i *Item) needs(other *Item) {
 	}
 }
 
-// stays is an object that is there: it might have lost owners, by what the run did, or by what others have done to what it or an undo has left.
+// stays is an object that is there: it might have lost owners, by what the run did, or by what others have done to what it or an undo has
+// left.
 func (p *planner) stays(i *Item) {
 	i.Do, i.Reason = Nothing, ""
 	if len(i.owners) > 0 && len(i.Now.GetOwnerReferences()) == 0 && (!i.Stayed && i.Now.GetUID() == i.Object.UID || i.wasGiven("")) {
@@ -357,12 +361,14 @@ func (p *planner) stays(i *Item) {
 		}
 		if p.settle(owner); owner.There() && owner.Do != Link && (owner.Now == nil || owner.Now.GetUID() != ref.UID) {
 			i.needs(owner)
-			linked := owner.Now != nil && slices.ContainsFunc(i.Now.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.Now.GetUID() })
+			linked := owner.Now != nil &&
+				slices.ContainsFunc(i.Now.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.Now.GetUID() })
 			if other := metav1.GetControllerOf(i.Now); !linked && other != nil && other.UID != ref.UID && isController(&ref) {
 				i.Do, i.Reason, i.By = Nothing, Adopted, p.owner(i, other)
 				return
 			} else if !linked && owner.Now != nil && i.wasGiven(owner.Now.GetUID()) {
-				i.owners, freed = slices.DeleteFunc(slices.Clone(i.owners), func(r metav1.OwnerReference) bool { return r.UID == ref.UID }), true // it had that since
+				// it had that since
+				i.owners, freed = slices.DeleteFunc(slices.Clone(i.owners), func(r metav1.OwnerReference) bool { return r.UID == ref.UID }), true
 			} else if !linked {
 				i.Do = Link
 			}
@@ -414,85 +420,11 @@ func (p *planner) absent(i *Item) {
 		return
 	}
 	i.Do, i.Reason, i.By = Make, "", graph.Identity{}
-	if ref := metav1.GetControllerOf(i.Manifest); ref != nil && !slices.ContainsFunc(i.without, func(w metav1.OwnerReference) bool { return w.UID == ref.UID }) {
+	if ref := metav1.GetControllerOf(i.Manifest); ref != nil &&
+		!slices.ContainsFunc(i.without, func(w metav1.OwnerReference) bool { return w.UID == ref.UID }) {
 		i.Do, i.By = Await, p.owner(i, ref)
 	}
 	if kindOf(i.Object.Resource) == claim {
 		p.claim(i)
 	}
-}
-
-// owner identifies the owner of an object.
-func (p *planner) owner(i *Item, ref *metav1.OwnerReference) graph.Identity {
-	if owner := p.items[ref.UID]; owner != nil {
-		return owner.Object
-	}
-	id := graph.Identity{Name: ref.Name, UID: ref.UID}
-	id.Resource.Kind = ref.Kind
-	if resource, err := p.Resource(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)); err == nil {
-		if id.Resource = resource; resource.Namespaced {
-			id.Namespace = i.Object.Namespace
-		}
-	}
-	return id
-}
-
-// ownerless returns an owner that will not be there, or of which that is not known, if none will be there. References to such are left out.
-// Dependents of what is left to a controller are left, too.
-func (p *planner) ownerless(i *Item) (leave bool, by graph.Identity, gone bool, err error) {
-	stays := false
-	for n := range i.owners {
-		ref := &i.owners[n]
-		if p.later(i, ref) {
-			i.without = append(i.without, *ref)
-			continue
-		}
-		owner, id := p.items[ref.UID], p.owner(i, ref)
-		if owner == nil {
-			now, missing := p.Find(id)
-			if missing == nil && now != nil && now.GetUID() == ref.UID && now.GetDeletionTimestamp() == nil {
-				stays = true
-				continue
-			}
-			i.without, by, gone, err = append(i.without, *ref), id, true, errors.Join(err, missing)
-			continue
-		}
-		switch p.settle(owner); {
-		case owner.There() && owner.stage > content && holds(i): // for what owns that
-			i.without = append(i.without, *ref)
-			continue
-		case owner.Do == Leave:
-			leave, by = true, id
-		case !owner.There():
-			i.without, by, gone = append(i.without, *ref), id, true
-			continue
-		}
-		stays = true
-		i.needs(owner)
-	}
-	return leave, by, err != nil || gone && !stays, err
-}
-
-// homeless returns why there is no place for an object: its namespace, or the definition of its type.
-func (p *planner) homeless(i *Item) (by graph.Identity, why Reason, _ error) {
-	namespace := evidence.Identity(evidence.Namespaces, "", i.Object.Namespace)
-	for _, home := range []*Item{p.named[namespace], p.kinds[kindOf(i.Object.Resource)]} {
-		if home == nil {
-			continue
-		}
-		if p.settle(home); !home.There() && (home.Now == nil || home.Now.GetDeletionTimestamp() != nil) {
-			return home.Object, Homeless, nil
-		}
-		i.needs(home)
-	}
-	if namespace.Name == "" || p.named[namespace] != nil {
-		return graph.Identity{}, "", nil
-	}
-	switch now, err := p.Find(namespace); {
-	case err != nil:
-		return namespace, Unread, err
-	case now == nil || now.GetDeletionTimestamp() != nil:
-		return namespace, Homeless, nil
-	}
-	return graph.Identity{}, "", nil
 }

@@ -25,8 +25,9 @@ func ApplySet(w *World, n graph.Node, parent *unstructured.Unstructured) *Plan {
 	labels, annotations := parent.GetLabels(), parent.GetAnnotations()
 	id := labels["applyset.kubernetes.io/id"]
 	p := &Plan{
-		Tool: "applyset", Order: "any order", Namespace: parent.GetNamespace(), Name: parent.GetName(), Policy: metav1.DeletePropagationBackground,
-		Of: Deliverers{{Kind: "ApplySet", Name: id}}, Marks: map[string]string{},
+		Tool: "applyset", Order: "any order", Namespace: parent.GetNamespace(), Name: parent.GetName(),
+		Policy: metav1.DeletePropagationBackground,
+		Of:     Deliverers{{Kind: "ApplySet", Name: id}}, Marks: map[string]string{},
 	}
 	setOf := func(name string) (set sets.Set[string], stated bool) {
 		text, stated := annotations["applyset.kubernetes.io/"+name]
@@ -116,5 +117,6 @@ func itemOf(n graph.Node) Item {
 
 // kindOf is an item of which an inventory has the kind.
 func kindOf(group, version, kind, namespace, name string) Item {
-	return Item{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, Namespace: namespace, Name: name, Document: kind}
+	return Item{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, Namespace: namespace,
+		Name: name, Document: kind}
 }

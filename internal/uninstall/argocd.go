@@ -32,7 +32,8 @@ var argoFinalizers = map[string]metav1.DeletionPropagation{
 // gone (controller/sort_delete.go); without one, nothing.
 func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	p := &Plan{
-		Tool: "argocd", Order: "Argo CD", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationForeground, Of: Deliverers{{Kind: "Application", Namespace: n.Namespace(), Name: n.Name()}},
+		Tool: "argocd", Order: "Argo CD", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationForeground,
+		Of:      Deliverers{{Kind: "Application", Namespace: n.Namespace(), Name: n.Name()}},
 		Command: []string{"kubectl", "delete", delivery.Applications.String(), n.Name(), "-n", n.Namespace()}, Own: n.Identity(), Awaits: true,
 	}
 	own := barrierOf(n.Identity())
@@ -70,7 +71,8 @@ func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	a.waves(all)
 	p.Barriers = append(p.Barriers, own)
 	if a.project == nil && (len(projects) > 0 || !w.Graph.Snapshot().Covers(appProjects.GroupResource(), namespace, projectName(o))) {
-		p.Open = append(p.Open, Open{Cause: Unread, Item: kindOf(appProjects.Group, appProjects.Version, "AppProject", namespace, projectName(o))})
+		p.Open = append(p.Open,
+			Open{Cause: Unread, Item: kindOf(appProjects.Group, appProjects.Version, "AppProject", namespace, projectName(o))})
 		p.doubtAll(say.Of(projectUnread, projectName(o)))
 	}
 	if remote {
@@ -210,7 +212,8 @@ func (a *application) question(f *found, live *unstructured.Unstructured) {
 	entries, _, _ := unstructured.NestedSlice(a.object.Object, "status", "resources")
 	flagged := slices.ContainsFunc(entries, func(each any) bool {
 		entry, _ := each.(map[string]any)
-		return entry["requiresDeletionConfirmation"] == true && entry["kind"] == f.Kind && entry["name"] == f.Name && evidence.Text(entry["namespace"]) == f.Namespace
+		return entry["requiresDeletionConfirmation"] == true && entry["kind"] == f.Kind && entry["name"] == f.Name &&
+			evidence.Text(entry["namespace"]) == f.Namespace
 	})
 	if flagged || says("Delete=confirm") {
 		a.Open = append(a.Open, Open{Cause: Unconfirmed, Item: f.Item})

@@ -212,7 +212,8 @@ func (c *creation) full(of schema.GroupResource, namespace string) (quota graph.
 func (c *creation) scoped(q *corev1.ResourceQuotaSpec, of schema.GroupResource) bool {
 	var selector metav1.LabelSelector
 	add := func(scope corev1.ResourceQuotaScope, operator corev1.ScopeSelectorOperator, values ...string) {
-		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: string(scope), Operator: metav1.LabelSelectorOperator(operator), Values: values})
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: string(scope),
+			Operator: metav1.LabelSelectorOperator(operator), Values: values})
 	}
 	for _, scope := range q.Scopes {
 		add(scope, corev1.ScopeSelectorOpExists)

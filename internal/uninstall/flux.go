@@ -26,8 +26,10 @@ const fluxFinalizer = "finalizers.fluxcd.io"
 // and kind (github.com/fluxcd/pkg/ssa/sort.go, ReconcileOrder).
 var (
 	fluxFirst = []string{
-		"CustomResourceDefinition", "Namespace", "ClusterRole", "ClusterClass", "RuntimeClass", "PriorityClass", "StorageClass", "VolumeSnapshotClass",
-		"IngressClass", "GatewayClass", "ClusterRoleBinding", "ResourceQuota", "ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Secret", "Service",
+		"CustomResourceDefinition", "Namespace", "ClusterRole", "ClusterClass", "RuntimeClass", "PriorityClass",
+		"StorageClass", "VolumeSnapshotClass",
+		"IngressClass", "GatewayClass", "ClusterRoleBinding", "ResourceQuota", "ServiceAccount", "Role", "RoleBinding",
+		"ConfigMap", "Secret", "Service",
 		"LimitRange", "Deployment", "StatefulSet", "CronJob", "PodDisruptionBudget",
 	}
 	fluxLast = []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
@@ -93,7 +95,8 @@ func (p *Plan) cannotReach(f *found) {
 // fluxPlan is of a deletion of an object of Flux, which begins with that.
 func fluxPlan(n graph.Node, word, kind string) *Plan {
 	return &Plan{
-		Tool: "flux", Order: "Flux", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground, Of: Deliverers{{Kind: kind, Namespace: n.Namespace(), Name: n.Name()}},
+		Tool: "flux", Order: "Flux", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground,
+		Of:      Deliverers{{Kind: kind, Namespace: n.Namespace(), Name: n.Name()}},
 		Command: []string{"flux", "delete", word, n.Name(), "-n", n.Namespace()}, Barriers: []Barrier{barrierOf(n.Identity())}, Own: n.Identity(),
 	}
 }
@@ -145,7 +148,8 @@ func byFlux(a, b *found) int {
 		}
 		return slices.Index(fluxLast, f.Kind) + 1
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // HelmReleaseOf returns where the release of a HelmRelease is, by its status or else by its spec
@@ -162,7 +166,8 @@ func HelmReleaseOf(o *unstructured.Unstructured) (name, namespace, storage strin
 		latest, _ := history[0].(map[string]any)
 		name, namespace = cmp.Or(evidence.Text(latest["name"]), name), cmp.Or(evidence.Text(latest["namespace"]), namespace)
 	}
-	return name, namespace, cmp.Or(evidence.Nested(o, "status", "storageNamespace"), evidence.Nested(o, "spec", "storageNamespace"), o.GetNamespace())
+	return name, namespace, cmp.Or(evidence.Nested(o, "status", "storageNamespace"), evidence.Nested(o, "spec", "storageNamespace"),
+		o.GetNamespace())
 }
 
 // installed reports whether a HelmRelease has a release by its status (reconcileReleaseDeletion; internal/reconcile/uninstall.go,

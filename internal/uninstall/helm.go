@@ -70,7 +70,8 @@ func NewRelease(namespace, name string, items []Item) *Release {
 // the hooks of post-delete run.
 func Helm(w *World, r *Release, version int) *Plan {
 	p := &Plan{
-		Tool: "helm", Order: "Helm 3", Namespace: cmp.Or(r.Storage, r.Namespace), Name: r.Name, Policy: metav1.DeletePropagationBackground, Of: Deliverers{{Kind: "Release", Namespace: r.Namespace, Name: r.Name, Records: cmp.Or(r.Storage, r.Namespace)}},
+		Tool: "helm", Order: "Helm 3", Namespace: cmp.Or(r.Storage, r.Namespace), Name: r.Name, Policy: metav1.DeletePropagationBackground,
+		Of:      Deliverers{{Kind: "Release", Namespace: r.Namespace, Name: r.Name, Records: cmp.Or(r.Storage, r.Namespace)}},
 		Command: []string{"helm", "uninstall", r.Name, "-n", cmp.Or(r.Storage, r.Namespace)},
 		Marks:   map[string]string{"app.kubernetes.io/instance": r.Name}, Items: r.Items,
 	}

@@ -58,7 +58,8 @@ func runsOf(hooks []HelmHook, live []found) []hookRun {
 		policies, definition := listOf(policy), hook.Kind == "CustomResourceDefinition"
 		has := func(policy string) bool { return !definition && slices.Contains(policies, policy) }
 		none := !definition && !stated
-		all = append(all, hookRun{HelmHook: hook, live: live[i], before: none || has("before-hook-creation"), after: has("hook-succeeded"), failed: has("hook-failed")})
+		all = append(all, hookRun{HelmHook: hook, live: live[i], before: none || has("before-hook-creation"), after: has("hook-succeeded"),
+			failed: has("hook-failed")})
 	}
 	weight := func(h *hookRun) int {
 		n, _ := strconv.Atoi(h.Annotations[hookWeightAnnotation]) // 0 for what is no number

@@ -79,7 +79,8 @@ func (j *judging) belongs(c *candidate) {
 // namesake holds what is outside the namespace of a release when there is one of its name in another, which may have made it.
 func (j *judging) namesake(c *candidate) {
 	releases := j.Of.releases()
-	if delivery.Release(c.whole) != "" || len(releases) == 0 || slices.ContainsFunc(releases, func(d Deliverer) bool { return d.Namespace == c.Object.Namespace }) {
+	if delivery.Release(c.whole) != "" || len(releases) == 0 ||
+		slices.ContainsFunc(releases, func(d Deliverer) bool { return d.Namespace == c.Object.Namespace }) {
 		return
 	}
 	for _, n := range j.namesakes() {
@@ -278,7 +279,8 @@ func (j *judging) ruled(c *candidate) {
 			about := func(rule rbacv1.PolicyRule) bool {
 				names := func(name string) bool { name, _, _ = strings.Cut(name, "/"); return name == of.Resource }
 				everyGroup, every := slices.Contains(rule.APIGroups, "*"), slices.Contains(rule.Resources, "*")
-				return !(everyGroup && every) && (everyGroup || slices.Contains(rule.APIGroups, of.Group)) && (every || slices.ContainsFunc(rule.Resources, names))
+				return !(everyGroup && every) && (everyGroup || slices.Contains(rule.APIGroups, of.Group)) &&
+					(every || slices.ContainsFunc(rule.Resources, names))
 			}
 			if id := evidence.IdentityOf(resource, kind, &items[i]); slices.ContainsFunc(role.Rules, about) && !j.enough(c) {
 				c.hold(NamedBy, say.Of(ruledBy, id), id.UID)

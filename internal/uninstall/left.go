@@ -107,8 +107,9 @@ type leftovers struct {
 // the plan says of the definitions that it keeps. claims are those of StatefulSets that go, by the name of the set.
 func (w *World) Left(p *Plan, made *preview.Plan, claims map[string][]graph.Identity) []Left {
 	l := &leftovers{
-		World: w, plan: p, preview: made, going: made.Going(), services: sets.New[string](), pods: sets.New[string](), namespaces: sets.New(p.Namespace),
-		found: map[types.UID]*Left{},
+		World: w, plan: p, preview: made, going: made.Going(), services: sets.New[string](), pods: sets.New[string](),
+		namespaces: sets.New(p.Namespace),
+		found:      map[types.UID]*Left{},
 	}
 	going := func(uid types.UID) bool { return l.going[uid] }
 	for i := range p.Kept {
@@ -199,7 +200,8 @@ func (l *leftovers) add(id graph.Identity, by Belonging, detail string) {
 // configurations are those of webhooks and aggregated APIs that call a service which goes.
 func (l *leftovers) configurations() {
 	for resource, kind := range map[schema.GroupVersionResource]string{
-		evidence.ValidatingWebhooks: "ValidatingWebhookConfiguration", evidence.MutatingWebhooks: "MutatingWebhookConfiguration", evidence.APIServices: "APIService",
+		evidence.ValidatingWebhooks: "ValidatingWebhookConfiguration", evidence.MutatingWebhooks: "MutatingWebhookConfiguration",
+		evidence.APIServices: "APIService",
 	} {
 		items, err := l.Evidence.List(resource, "")
 		if err != nil {
@@ -415,7 +417,8 @@ func everywhere(n graph.Node) bool {
 		return id.Name == "kube-root-ca.crt"
 	case evidence.ServiceAccounts.GroupResource():
 		return id.Name == "default"
-	case schema.GroupResource{Resource: "endpoints"}, schema.GroupResource{Resource: "events"}, schema.GroupResource{Group: "events.k8s.io", Resource: "events"}:
+	case schema.GroupResource{Resource: "endpoints"}, schema.GroupResource{Resource: "events"},
+		schema.GroupResource{Group: "events.k8s.io", Resource: "events"}:
 		return true
 	}
 	return false

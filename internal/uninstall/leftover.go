@@ -186,7 +186,8 @@ func (j *judging) read() {
 			continue
 		}
 		c.whole = o
-		c.Changed = c.Object.Resource.GroupResource() != evidence.Leases.GroupResource() && c.left.Version.changedTo(versionOf(o)) // which are renewed
+		// which are renewed
+		c.Changed = c.Object.Resource.GroupResource() != evidence.Leases.GroupResource() && c.left.Version.changedTo(versionOf(o))
 	}
 }
 
@@ -227,8 +228,8 @@ func (j *judging) blind(namespace string) string {
 	return ""
 }
 
-// blindAbroad is a type of which objects of other namespaces could not be listed, and may name one: those of Kubernetes name nothing outside
-// their own, but for the accounts of RoleBindings.
+// blindAbroad is a type of which objects of other namespaces could not be listed, and may name one: those of Kubernetes name nothing
+// outside their own, but for the accounts of RoleBindings.
 func (j *judging) blindAbroad(id graph.Identity) string {
 	snapshot := j.Graph.Snapshot()
 	for _, u := range snapshot.Unlisted() {

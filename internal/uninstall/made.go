@@ -23,12 +23,14 @@ import (
 const mostRead = 200
 
 // workloads are the types whose pods are operators.
-var workloads = []schema.GroupResource{{Group: "apps", Resource: "deployments"}, {Group: "apps", Resource: "statefulsets"}, {Group: "apps", Resource: "daemonsets"}}
+var workloads = []schema.GroupResource{{Group: "apps", Resource: "deployments"}, {Group: "apps", Resource: "statefulsets"},
+	{Group: "apps", Resource: "daemonsets"}}
 
 // madeTypes are those of what programs make for themselves.
 var madeTypes = slices.Concat(workloads, []schema.GroupResource{
 	evidence.Secrets.GroupResource(), evidence.ConfigMaps.GroupResource(), evidence.Leases.GroupResource(),
-	evidence.Services.GroupResource(), evidence.ServiceAccounts.GroupResource(), {Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "rolebindings"},
+	evidence.Services.GroupResource(), evidence.ServiceAccounts.GroupResource(), {Group: rbacv1.GroupName, Resource: "roles"},
+	{Group: rbacv1.GroupName, Resource: "rolebindings"},
 })
 
 // made are objects that programs of workloads have made which go: in the namespaces, and definitions of the API groups that roles name
@@ -128,7 +130,8 @@ func (l *leftovers) programs() programs {
 	return all
 }
 
-// runners are the workloads that Kubernetes has not made of others, in some namespaces, in the order of their identities. They are read whole.
+// runners are the workloads that Kubernetes has not made of others, in some namespaces, in the order of their identities. They are read
+// whole.
 func (w *World) runners(within func(namespace string) bool) (nodes []graph.Node) {
 	for resource := range running {
 		for n := range w.Evidence.Instances(resource) {

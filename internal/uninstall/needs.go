@@ -115,7 +115,8 @@ func (f *following) needs(n graph.Node, o *unstructured.Unstructured, by types.U
 // or ConfigMap by which it reaches its cluster (kustomization_controller.go, finalize), but neither its source nor the Secret of its
 // spec.decryption. Without such a Secret helm-controller uninstalls nothing, and ends (reconcileReleaseDeletion).
 func (f *following) needed(n graph.Node, o *unstructured.Unstructured) []preview.Need {
-	secret, settings := evidence.Nested(o, "spec", "kubeConfig", "secretRef", "name"), evidence.Nested(o, "spec", "kubeConfig", "configMapRef", "name")
+	secret, settings := evidence.Nested(o, "spec", "kubeConfig", "secretRef", "name"),
+		evidence.Nested(o, "spec", "kubeConfig", "configMapRef", "name")
 	switch resource := n.Resource().GroupResource(); {
 	case !acts(n, o), f.noAccount(0, n, o).Name != "": // without its account it does nothing either
 		return nil
@@ -175,7 +176,8 @@ func (f *following) necessary(resource schema.GroupVersionResource, kind, namesp
 		needs = append(needs, preview.Need{Object: n.Identity(), Certain: true})
 	}
 	if len(needs) == 0 && f.Graph.Snapshot().Covers(resource.GroupResource(), namespace, name) {
-		id := graph.Identity{Resource: graph.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: true}, Namespace: namespace, Name: name}
+		id := graph.Identity{Resource: graph.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: true},
+			Namespace: namespace, Name: name}
 		needs = append(needs, preview.Need{Object: id, Certain: true, Absent: true})
 	}
 	return needs
@@ -198,7 +200,8 @@ func (f *following) lacksRights(by, own types.UID, account graph.Identity, grant
 }
 
 // bindingKinds are the types of bindings.
-var bindingKinds = map[schema.GroupVersionResource]string{evidence.ClusterRoleBindings: "ClusterRoleBinding", rbacv1.SchemeGroupVersion.WithResource("rolebindings"): "RoleBinding"}
+var bindingKinds = map[schema.GroupVersionResource]string{evidence.ClusterRoleBindings: "ClusterRoleBinding",
+	rbacv1.SchemeGroupVersion.WithResource("rolebindings"): "RoleBinding"}
 
 // bindingsRead reports whether all bindings could be read.
 func (f *following) bindingsRead() bool {
@@ -258,7 +261,8 @@ func (f *following) mayKeep(d *delegate, needed graph.Node) bool {
 	own := p.in(d.node.UID())
 	in = slices.DeleteFunc(in, func(i int) bool {
 		before := p.before(i)
-		return p.Barriers[i].By.UID == d.node.UID() || slices.ContainsFunc(own, func(barrier int) bool { return p.Barriers[barrier].Awaited && before[barrier] })
+		return p.Barriers[i].By.UID == d.node.UID() ||
+			slices.ContainsFunc(own, func(barrier int) bool { return p.Barriers[barrier].Awaited && before[barrier] })
 	})
 	if len(in) == 0 {
 		return false
@@ -278,7 +282,8 @@ func (f *following) mayKeep(d *delegate, needed graph.Node) bool {
 
 // emptied reports whether a namespace goes by the plan, with all that is in it.
 func (f *following) emptied(name string) bool {
-	return name != "" && slices.ContainsFunc(f.Evidence.Named(evidence.Namespaces.GroupResource(), "", name), func(n graph.Node) bool { return len(f.plan.in(n.UID())) > 0 })
+	return name != "" && slices.ContainsFunc(f.Evidence.Named(evidence.Namespaces.GroupResource(), "", name),
+		func(n graph.Node) bool { return len(f.plan.in(n.UID())) > 0 })
 }
 
 // grants are the bindings that give a service account rights, and their roles. While the account is there, kustomize-controller and
@@ -293,7 +298,8 @@ func (f *following) grants(namespace, name string) []preview.Need {
 		}
 		for i := range items {
 			var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
-			if !evidence.Decode(&items[i], &b) || !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return account.Is(&s, b.Namespace) }) {
+			if !evidence.Decode(&items[i], &b) ||
+				!slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return account.Is(&s, b.Namespace) }) {
 				continue
 			}
 			bindings++
@@ -413,7 +419,8 @@ func (p *Plan) await(by map[types.UID]*gc.Outcome) (changed bool) {
 	wait := func(id graph.Identity, awaited *Barrier) {
 		o := by[id.UID]
 		for _, before := range awaited.Objects {
-			if b := by[before.UID]; o != nil && !p.mayKeep(b) && b != nil && o.Result == gc.Deleted && (b.Result == gc.Remaining || b.Result == gc.Unknown) {
+			if b := by[before.UID]; o != nil && !p.mayKeep(b) && b != nil && o.Result == gc.Deleted &&
+				(b.Result == gc.Remaining || b.Result == gc.Unknown) {
 				o.Result, o.Reason, changed = b.Result, say.Of(waitsFor, before), true
 			}
 		}

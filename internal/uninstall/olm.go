@@ -51,9 +51,10 @@ func Subscription(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, 
 		return p, nil
 	}
 	return &Plan{
-		Tool: "olm", Order: "OLM", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground, Barriers: []Barrier{barrierOf(n.Identity())},
-		Of:      Deliverers{{Kind: "Subscription", Namespace: n.Namespace(), Name: n.Name()}},
-		Command: []string{"kubectl", "delete", delivery.Subscriptions.String() + "/" + n.Name(), "-n", n.Namespace()},
+		Tool: "olm", Order: "OLM", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground,
+		Barriers: []Barrier{barrierOf(n.Identity())},
+		Of:       Deliverers{{Kind: "Subscription", Namespace: n.Namespace(), Name: n.Name()}},
+		Command:  []string{"kubectl", "delete", delivery.Subscriptions.String() + "/" + n.Name(), "-n", n.Namespace()},
 	}, nil
 }
 
@@ -62,7 +63,8 @@ func Subscription(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, 
 // definition is deleted, and so no custom resource, unless spec.cleanup says so.
 func ClusterServiceVersion(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	p := &Plan{
-		Tool: "olm", Order: "OLM", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground, Of: Deliverers{{Kind: "ClusterServiceVersion", Namespace: n.Namespace(), Name: n.Name()}},
+		Tool: "olm", Order: "OLM", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground,
+		Of:       Deliverers{{Kind: "ClusterServiceVersion", Namespace: n.Namespace(), Name: n.Name()}},
 		Command:  []string{"kubectl", "delete", delivery.ClusterServiceVersions.String() + "/" + n.Name(), "-n", n.Namespace()},
 		Barriers: []Barrier{barrierOf(n.Identity())}, Own: n.Identity(),
 	}
@@ -100,7 +102,8 @@ func ClusterServiceVersion(w *World, n graph.Node, o *unstructured.Unstructured)
 		b := Barrier{}
 		for m := range w.Evidence.Instances(resource) {
 			labels := m.Object().Labels
-			owned := labels["olm.owner"] == n.Name() && labels["olm.owner.namespace"] == n.Namespace() && labels["olm.owner.kind"] == "ClusterServiceVersion"
+			owned := labels["olm.owner"] == n.Name() && labels["olm.owner.namespace"] == n.Namespace() &&
+				labels["olm.owner.kind"] == "ClusterServiceVersion"
 			copied := m.Name() == n.Name() && m.Namespace() != n.Namespace() && labels["olm.copiedFrom"] == n.Namespace()
 			if owned || copied {
 				b.Kind, b.Objects = m.Resource().Kind, append(b.Objects, m.Identity())

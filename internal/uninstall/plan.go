@@ -198,8 +198,8 @@ const (
 	MayRefuse Cause = "MayRefuse"
 	// Generated: the object has no name, but a generateName, so that which objects were made of it is not known.
 	Generated Cause = "Generated"
-	// Wanted: the object is to stay, as Detail says, and goes with something else. TakenOver: another release has it by now, and the tool deletes
-	// it itself.
+	// Wanted: the object is to stay, as Detail says, and goes with something else. TakenOver: another release has it by now, and the tool
+	// deletes it itself.
 	Wanted    Cause = "Wanted"
 	TakenOver Cause = "TakenOver"
 	// NoParent: the object is not the parent of an apply set.

@@ -66,10 +66,11 @@ func (w *World) Foretell(p *Plan, play Player) (*Report, error) {
 	return r, nil
 }
 
-// later has what breaks not be certain where new manifests change it, which tools apply before they prune: an object is judged by what it is
-// now, and who is new among them may take over for a controller that goes.
+// later has what breaks not be certain where new manifests change it, which tools apply before they prune: an object is judged by what it
+// is now, and who is new among them may take over for a controller that goes.
 func (r *Report) later() {
-	comes := slices.ContainsFunc(r.changes, func(f found) bool { return f.state == absent && slices.Contains(workloads, f.resource.GroupResource()) })
+	comes := slices.ContainsFunc(r.changes,
+		func(f found) bool { return f.state == absent && slices.Contains(workloads, f.resource.GroupResource()) })
 	for i := range r.Forecast.Breaks {
 		b := &r.Forecast.Breaks[i]
 		stays := func(id graph.Identity) bool {
@@ -119,11 +120,14 @@ func (r *Report) foreseen(w *World) {
 	going := r.Preview.Going()
 	for _, stays := range p.wanted {
 		if id := stays.object; going[id.UID] {
-			p.Open = append(p.Open, Open{Cause: cmp.Or(stays.cause, Wanted), Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(), Namespace: id.Namespace, Name: id.Name}, Detail: stays.why})
+			p.Open = append(p.Open, Open{Cause: cmp.Or(stays.cause, Wanted), Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(),
+				Namespace: id.Namespace, Name: id.Name}, Detail: stays.why})
 		}
 	}
-	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })           // with its namespace, or its owner
-	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
+	// with its namespace, or its owner
+	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })
+	// which is what this is about
+	s.Lost = slices.DeleteFunc(s.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" })
 	s.Returns = slices.DeleteFunc(s.Returns, func(r foresight.Return) bool { return p.own(r.Deliverer()) })
 	for i := range s.Returns {
 		s.Returns[i].Reinstalled(p.Of.have)
@@ -160,7 +164,8 @@ func (r *Report) unmade() {
 		}
 	}
 	r.Kept = slices.DeleteFunc(r.Kept, func(k Kept) bool {
-		return k.Reason == HookMade && (none || emptied[k.Object.Namespace] || slices.ContainsFunc(held, func(id graph.Identity) bool { return alike(id, k.Object) }))
+		return k.Reason == HookMade && (none || emptied[k.Object.Namespace] ||
+			slices.ContainsFunc(held, func(id graph.Identity) bool { return alike(id, k.Object) }))
 	})
 }
 
@@ -233,7 +238,8 @@ func (o *Open) fails() bool {
 // Fails reports whether the tool certainly reports a failure for what is open: for a kind or a name that is missing only if that is a
 // hook's.
 func (o *Open) Fails() bool {
-	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookLacks || o.Cause == HookDenied || (o.Cause == Generated || o.Cause == NoSuchKind) && !o.Detail.IsZero()
+	return o.Cause == Refused || o.Cause == HookExists || o.Cause == HookLacks || o.Cause == HookDenied ||
+		(o.Cause == Generated || o.Cause == NoSuchKind) && !o.Detail.IsZero()
 }
 
 // Asked reports whether what is said of an outcome is said as not known, too.

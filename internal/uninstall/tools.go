@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// Tool is one that deletes what it has deployed. A new one is a row of Tools, what internal/delivery knows of its marks and inventory, and what
-// internal/offline holds of its own objects.
+// Tool is one that deletes what it has deployed. A new one is a row of Tools, what internal/delivery knows of its marks and inventory, and
+// what internal/offline holds of its own objects.
 type Tool struct {
 	// Name is its command, and how documents call it.
 	Name string
@@ -42,17 +42,20 @@ func Tools() []Tool {
 			{Resource: delivery.Kustomizations, Words: []string{"kustomization", "kustomizations", "ks"}, Plan: always(Kustomization)},
 			{Resource: delivery.HelmReleases, Words: []string{"helmrelease", "helmreleases", "hr"}, Plan: HelmReleaseBy},
 		}},
-		{Name: "argocd", Kinds: []Kind{{Resource: delivery.Applications, Words: []string{"application", "applications", "app"}, Plan: always(Application)}}},
+		{Name: "argocd", Kinds: []Kind{{Resource: delivery.Applications, Words: []string{"application", "applications", "app"},
+			Plan: always(Application)}}},
 		{Name: "olm", Kinds: []Kind{
 			{Resource: delivery.Subscriptions, Words: []string{"subscription", "subscriptions", "sub"}, Plan: Subscription, Alone: true},
-			{Resource: delivery.ClusterServiceVersions, Words: []string{"clusterserviceversion", "clusterserviceversions", "csv"}, Plan: always(ClusterServiceVersion)},
+			{Resource: delivery.ClusterServiceVersions, Words: []string{"clusterserviceversion", "clusterserviceversions", "csv"},
+				Plan: always(ClusterServiceVersion)},
 		}},
 		{Name: "applyset"},
 		{Name: "prune"},
 	}
 }
 
-func always(plan func(*World, graph.Node, *unstructured.Unstructured) *Plan) func(*World, graph.Node, *unstructured.Unstructured) (*Plan, error) {
+func always(plan func(*World, graph.Node, *unstructured.Unstructured) *Plan) func(*World, graph.Node,
+	*unstructured.Unstructured) (*Plan, error) {
 	return func(w *World, n graph.Node, o *unstructured.Unstructured) (*Plan, error) { return plan(w, n, o), nil }
 }
 
@@ -121,8 +124,8 @@ func (all Deliverers) have(m delivery.Mark) bool {
 	})
 }
 
-// marks are those of an object that say who has deployed it, the first one first that counts: none that many set, nor that of the HelmRelease
-// whose release is one of them.
+// marks are those of an object that say who has deployed it, the first one first that counts: none that many set, nor that of the
+// HelmRelease whose release is one of them.
 func (all Deliverers) marks(o *unstructured.Unstructured) []delivery.Mark {
 	marks := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool { return m.Usual })
 	if slices.ContainsFunc(marks, func(m delivery.Mark) bool { return m.Kind == "Release" && all.have(m) }) {

@@ -20,8 +20,10 @@ import (
 // derived are types of which Kubernetes makes the objects to tell what others are like.
 var derived = sets.New(
 	schema.GroupResource{Group: "networking.k8s.io", Resource: "ipaddresses"},
-	schema.GroupResource{Resource: "events"}, schema.GroupResource{Group: "events.k8s.io", Resource: "events"}, schema.GroupResource{Resource: "endpoints"},
-	schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}, schema.GroupResource{Group: "apps", Resource: "controllerrevisions"},
+	schema.GroupResource{Resource: "events"}, schema.GroupResource{Group: "events.k8s.io", Resource: "events"},
+	schema.GroupResource{Resource: "endpoints"},
+	schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"},
+	schema.GroupResource{Group: "apps", Resource: "controllerrevisions"},
 )
 
 // use is an object that names another, or may.
@@ -82,21 +84,22 @@ func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []
 	}
 	var uses map[graph.Identity][]use
 	var reader mention.Reader
-	err := w.Evidence.EachNaming(r.GroupVersionResource, namespace, texts, func() { uses = map[graph.Identity][]use{} }, func(o *unstructured.Unstructured) {
-		if r.IsPod() && evidence.PodEnded(o) {
-			return
-		}
-		all := slices.Collect(reader.In(o))
-		for _, t := range targets {
-			least := mention.Text
-			if rules := evidence.ClusterRoleBindings.Group; t.Resource.Group == rules && r.Group != rules {
-				least = mention.Near // roles are called as what they are for
+	err := w.Evidence.EachNaming(r.GroupVersionResource, namespace, texts, func() { uses = map[graph.Identity][]use{} },
+		func(o *unstructured.Unstructured) {
+			if r.IsPod() && evidence.PodEnded(o) {
+				return
 			}
-			if n, sure := t.Surest(slices.Values(all)); sure >= least {
-				uses[t.Identity] = append(uses[t.Identity], use{evidence.IdentityOf(r.GroupVersionResource, r.Kind, o), n.Path, sure})
+			all := slices.Collect(reader.In(o))
+			for _, t := range targets {
+				least := mention.Text
+				if rules := evidence.ClusterRoleBindings.Group; t.Resource.Group == rules && r.Group != rules {
+					least = mention.Near // roles are called as what they are for
+				}
+				if n, sure := t.Surest(slices.Values(all)); sure >= least {
+					uses[t.Identity] = append(uses[t.Identity], use{evidence.IdentityOf(r.GroupVersionResource, r.Kind, o), n.Path, sure})
+				}
 			}
-		}
-	})
+		})
 	for id, all := range uses {
 		for _, u := range all {
 			// a volume names its claim, and objects of Kubernetes say in which namespace another one is; that is no use

@@ -19,8 +19,8 @@ import (
 )
 
 // asked notes in which version the tool deletes each of its targets, which is that of the manifest, and doubts the deletion of what the API
-// server stores in another one, where the webhook does not answer by then that converts it: the server can neither hand it out nor delete it
-// in that version (apiextensions-apiserver/pkg/apiserver/conversion).
+// server stores in another one, where the webhook does not answer by then that converts it: the server can neither hand it out nor delete
+// it in that version (apiextensions-apiserver/pkg/apiserver/conversion).
 func (f *following) asked() {
 	definitions, _ := f.Evidence.List(evidence.CRDs, "") // an error is noted as unread
 	converted := map[schema.GroupResource]*unstructured.Unstructured{}
@@ -42,9 +42,11 @@ func (f *following) asked() {
 	}
 }
 
-// convert looks at what converts an object of a definition that the tool deletes. The reviewers are those by barriers that were needed so far.
+// convert looks at what converts an object of a definition that the tool deletes. The reviewers are those by barriers that were needed so
+// far.
 func (f *following) convert(definition *unstructured.Unstructured, item *found, reviewers map[int]*admission.Reviewer) {
-	if stored, _, _ := unstructured.NestedStringSlice(definition.Object, "status", "storedVersions"); len(stored) == 1 && stored[0] == item.Version {
+	if stored, _, _ := unstructured.NestedStringSlice(definition.Object, "status", "storedVersions"); len(stored) == 1 &&
+		stored[0] == item.Version {
 		return
 	}
 	namespace, name := evidence.Converter(definition)

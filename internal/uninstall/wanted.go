@@ -47,7 +47,8 @@ func (f *following) spared() {
 	for n := range concerned.All() {
 		r := n.Resource()
 		_, made := makerOf(n)
-		if target := len(f.plan.in(n.UID())) > 0; n.Virtual() || n.UID() == f.plan.Own.UID || ofUsers(r.GroupResource()) || target && f.plan.openOf(n.Identity()) != nil || !target && (made || derived.Has(r.GroupResource())) {
+		if target := len(f.plan.in(n.UID())) > 0; n.Virtual() || n.UID() == f.plan.Own.UID || ofUsers(r.GroupResource()) ||
+			target && f.plan.openOf(n.Identity()) != nil || !target && (made || derived.Has(r.GroupResource())) {
 			continue // what a controller has made is that one's, and may bear its marks
 		}
 		if nodes[n.UID()] = n; places[r.GroupVersionResource] == nil {
@@ -60,7 +61,8 @@ func (f *following) spared() {
 	for resource, namespaces := range places {
 		for _, namespace := range f.Evidence.Where(resource.GroupResource(), namespaces) {
 			before := len(marked)
-			_ = f.Evidence.EachNaming(resource, namespace, keys, func() { marked = marked[:before] }, func(o *unstructured.Unstructured) { // it is noted as unread
+			// it is noted as unread
+			_ = f.Evidence.EachNaming(resource, namespace, keys, func() { marked = marked[:before] }, func(o *unstructured.Unstructured) {
 				if _, goes := nodes[o.GetUID()]; goes {
 					marked = append(marked, *o)
 				}
@@ -106,7 +108,8 @@ func (f *following) recorded(concerned graph.Set) {
 		for _, release := range Releases([]string{id.Name}) {
 			latest := f.latest(id.Namespace, release)
 			mine := slices.ContainsFunc(f.plan.Of, func(d Deliverer) bool { return d.Records == id.Namespace && d.Name == release })
-			if !mine && n.Object().Labels["status"] != "uninstalled" && slices.ContainsFunc(latest, func(m graph.Node) bool { return m.UID() == n.UID() }) {
+			if !mine && n.Object().Labels["status"] != "uninstalled" &&
+				slices.ContainsFunc(latest, func(m graph.Node) bool { return m.UID() == n.UID() }) {
 				by = evidence.Named("Release", id.Namespace, release)
 			}
 		}
@@ -129,8 +132,8 @@ const managedBy = "app.kubernetes.io/managed-by"
 // byHelm reports whether labels say that an object is of a release.
 func byHelm(labels map[string]string) bool { return labels[managedBy] == "Helm" }
 
-// another is who has deployed an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is known
-// to have: an own mark hides no other that is as new. That of a target is in this cluster: marks may be left of who had it before.
+// another is who has deployed an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is
+// known to have: an own mark hides no other that is as new. That of a target is in this cluster: marks may be left of who had it before.
 func (f *following) another(o *unstructured.Unstructured, target bool) say.Text {
 	if other := delivery.Other(o); other != "" && !target {
 		return say.Plain(other)
@@ -185,7 +188,8 @@ func (f *following) exists(m *delivery.Mark) bool {
 		return f.parents().Has(m.Name) || !f.Graph.Snapshot().Complete() // they may be of any type
 	}
 	if m.Kind != "Release" {
-		return m.Namespace == "" || len(f.Evidence.Named(m.Resource, m.Namespace, m.Name)) > 0 || !f.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
+		return m.Namespace == "" || len(f.Evidence.Named(m.Resource, m.Namespace, m.Name)) > 0 ||
+			!f.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
 	}
 	return !f.recordsListed(m.Namespace) || len(f.latest(m.Namespace, m.Name)) > 0
 }

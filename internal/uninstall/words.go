@@ -315,13 +315,18 @@ func (l *Leftover) Says() say.Text {
 // Why nothing is left behind yet, each with what to do.
 var (
 	anotherCluster = NotOverError{"the plan is of another cluster", "--context and --kubeconfig choose the cluster"}
-	unproven       = NotOverError{"by the plan nothing was to be deleted for certain, so nothing shows that the tool has run", "see what is left, and delete by name what is not needed any more"}
-	uninstalling   = NotOverError{"a release of the name has the status %s in %s", "the uninstallation failed or is not finished: repeat it: %s"}
-	stillInstalled = NotOverError{"a release of the name has the status %s in %s", "nothing is left behind of a release that is installed; save a plan of it, and uninstall it first"}
-	notListed      = NotOverError{"%s was to be deleted, and whether it exists could not be read", "ask a user who is allowed to list objects of this type"}
-	ending         = NotOverError{"%s is still being deleted", "wait until it is deleted; explain-stuck says what keeps it"}
-	existsAgain    = NotOverError{"%s exists again: it was installed again, or something recreates it", "save a plan of what is installed now, and uninstall it first"}
-	stillExists    = NotOverError{"%s still exists", "uninstall first, then list the leftovers: %s"}
+	unproven       = NotOverError{"by the plan nothing was to be deleted for certain, so nothing shows that the tool has run",
+		"see what is left, and delete by name what is not needed any more"}
+	uninstalling = NotOverError{"a release of the name has the status %s in %s",
+		"the uninstallation failed or is not finished: repeat it: %s"}
+	stillInstalled = NotOverError{"a release of the name has the status %s in %s",
+		"nothing is left behind of a release that is installed; save a plan of it, and uninstall it first"}
+	notListed = NotOverError{"%s was to be deleted, and whether it exists could not be read",
+		"ask a user who is allowed to list objects of this type"}
+	ending      = NotOverError{"%s is still being deleted", "wait until it is deleted; explain-stuck says what keeps it"}
+	existsAgain = NotOverError{"%s exists again: it was installed again, or something recreates it",
+		"save a plan of what is installed now, and uninstall it first"}
+	stillExists = NotOverError{"%s still exists", "uninstall first, then list the leftovers: %s"}
 )
 
 // NoReleaseError says that a namespace has no record of a release.

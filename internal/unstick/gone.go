@@ -53,7 +53,8 @@ func (l *Look) absent(id graph.Identity) bool {
 	}
 	return snapshot.Covers(id.Resource.GroupResource(), id.Namespace, id.Name) ||
 		slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool {
-			named := o.Object.Resource.GroupResource() == id.Resource.GroupResource() && o.Object.Namespace == id.Namespace && o.Object.Name == id.Name
+			named := o.Object.Resource.GroupResource() == id.Resource.GroupResource() && o.Object.Namespace == id.Namespace &&
+				o.Object.Name == id.Name
 			return named && (o.Verdict == explain.NotFound || o.Object.UID != id.UID)
 		})
 }

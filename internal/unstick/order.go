@@ -32,7 +32,8 @@ func (p *Plan) order(l *Look) {
 			if c.After > 0 || c.Cause.Class == finding.Refusal {
 				continue
 			}
-			refused := !certain && denies(refusal.Cause.Kind) && slices.ContainsFunc(c.Writes, func(w Write) bool { return held.Has(w.Op.Object.UID) && w.Op.Verb == remedy.Patch })
+			refused := !certain && denies(refusal.Cause.Kind) &&
+				slices.ContainsFunc(c.Writes, func(w Write) bool { return held.Has(w.Op.Object.UID) && w.Op.Verb == remedy.Patch })
 			if refused || dealt && held.HasAny(blocked(l, c.Cause)...) {
 				c.After = refusal.Rank
 			}

@@ -373,7 +373,8 @@ func (o *chooser) consider(choice *Choice, way []*explain.Remedy, number int, pi
 	case len(writes) == 0:
 		if len(choice.Writes) == 0 {
 			choice.Reason = NotEnough
-			if slices.ContainsFunc(slices.Concat(before, way), func(r *explain.Remedy) bool { return Possible(r) && o.refused.Has(r.Operation.Key()) }) {
+			if slices.ContainsFunc(slices.Concat(before, way),
+				func(r *explain.Remedy) bool { return Possible(r) && o.refused.Has(r.Operation.Key()) }) {
 				choice.Reason = Denied
 			}
 		}

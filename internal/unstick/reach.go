@@ -153,7 +153,8 @@ func (l *Look) waiting(c *explain.Cause) waiting {
 
 // ofControlPlane reports whether a finalizer is one that the garbage collector or kube-controller-manager removes, and not a driver.
 func ofControlPlane(finalizer string) bool {
-	return graph.IsCollectorFinalizer(finalizer) || strings.HasPrefix(finalizer, "kubernetes.io/") && strings.HasSuffix(finalizer, "-protection")
+	return graph.IsCollectorFinalizer(finalizer) ||
+		strings.HasPrefix(finalizer, "kubernetes.io/") && strings.HasSuffix(finalizer, "-protection")
 }
 
 // leaving are the objects that are being deleted, or are in a namespace that is, and those that the garbage collector deletes.

@@ -137,7 +137,8 @@ type run struct {
 // was made a moment ago, nil for none. Temporary changes are taken back before it returns, also when the context has ended. The report is
 // never nil; the error says why it ended early.
 func (e *Edges) Run(ctx context.Context, first *Look, o *Options, c change.Beforehand) (*Report, error) {
-	r := &run{Edges: e, options: o, consent: c, done: sets.Set[string]{}, refused: sets.Set[string]{}, agreed: sets.Set[string]{}, skips: map[string]int{}, objects: map[types.UID]graph.Identity{}, gone: sets.Set[types.UID]{}, changed: e.Now()}
+	r := &run{Edges: e, options: o, consent: c, done: sets.Set[string]{}, refused: sets.Set[string]{}, agreed: sets.Set[string]{},
+		skips: map[string]int{}, objects: map[types.UID]graph.Identity{}, gone: sets.Set[types.UID]{}, changed: e.Now()}
 	err := r.rounds(ctx, first)
 	if back := r.takeBack(ctx, func(*Write) bool { return true }); err == nil {
 		err = back
@@ -244,7 +245,8 @@ func (r *run) tried() tried {
 // nothing has happened for a while.
 func (r *run) over(l *Look) bool {
 	still, patience := r.Now().Sub(r.changed), r.patience(l)
-	return len(l.left()) == 0 && r.unseen == nil || !slices.ContainsFunc(r.report.Records, acted) || still > patience && !r.options.Patient || still > showing && !r.hopeful(l)
+	return len(l.left()) == 0 && r.unseen == nil || !slices.ContainsFunc(r.report.Records, acted) || still > patience && !r.options.Patient ||
+		still > showing && !r.hopeful(l)
 }
 
 // patience is how long nothing may change before the run gives up what is left: longer than who has to try again may take.

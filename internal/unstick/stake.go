@@ -52,7 +52,8 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 		phase := evidence.Nested(v, "status", "phase")
 		s.policy, s.driver, s.leaves = policy, evidence.DriverOf(v), v.GetDeletionTimestamp() != nil
 		claim, claimed := l.Graph.Node(of) // whatever the phase, of which the controller may be kept from writing another
-		s.waits = s.leaves || phase == "Released" || phase == "Failed" || of != "" && !claimed && !l.unlisted(graph.Part{Resource: evidence.Claims.GroupResource(), Namespace: in})
+		s.waits = s.leaves || phase == "Released" || phase == "Failed" ||
+			of != "" && !claimed && !l.unlisted(graph.Part{Resource: evidence.Claims.GroupResource(), Namespace: in})
 		if destroys && claimed && !at {
 			l.live = append(l.live, claim)
 		}
@@ -271,7 +272,8 @@ func (l *Look) keeps(keep []*explain.Remedy, c *explain.Cause, way []*explain.Re
 		kept := func(r *explain.Remedy) bool { return r.Operation.Object.UID == s.Volume.UID }
 		if s.Volume.Name != "" && going(s) && !slices.ContainsFunc(keep, kept) {
 			retain := l.action(remedy.RetainOf(s.Volume, s.policy))
-			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: say.Of(keepData, s.Volume.Name, cmp.Or(s.Size, unknownSize)), Action: retain})
+			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true,
+				Effect: say.Of(keepData, s.Volume.Name, cmp.Or(s.Size, unknownSize)), Action: retain})
 		}
 	}
 	return keep
@@ -329,7 +331,8 @@ func (l *Look) unsure(c *explain.Cause, way []*explain.Remedy) bool {
 	if slices.ContainsFunc(l.partsOf(c, way), func(p graph.Part) bool { return slices.Contains(l.Unlisted, p) }) {
 		return true
 	}
-	if c.Covers != nil && slices.ContainsFunc(l.live, func(n graph.Node) bool { return opens(way, n.Identity()) && l.above.Any(n, c.Covers) }) {
+	if c.Covers != nil &&
+		slices.ContainsFunc(l.live, func(n graph.Node) bool { return opens(way, n.Identity()) && l.above.Any(n, c.Covers) }) {
 		return true
 	}
 	passed := func(n graph.Node) bool { // the cause knows what waits for it

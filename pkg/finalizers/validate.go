@@ -106,7 +106,8 @@ func (e *entry) validateWorkloads(name string, list []Workload) field.ErrorList 
 func (e *entry) validateName(at *field.Path, namespace, name string) field.ErrorList {
 	var errs field.ErrorList
 	if namespace != ObjectNamespace && !consists(e.withoutPlaceholders(namespace), letters+digits+"-") {
-		errs = append(errs, field.Invalid(at.Child("namespace"), namespace, "want a namespace, with placeholders of the finalizer, or "+ObjectNamespace))
+		errs = append(errs,
+			field.Invalid(at.Child("namespace"), namespace, "want a namespace, with placeholders of the finalizer, or "+ObjectNamespace))
 	}
 	if name == "" {
 		errs = append(errs, field.Required(at.Child("name"), `with "*" for any characters`))

@@ -30,7 +30,8 @@ func (s *state) isAbsent(ref metav1.OwnerReference, namespace string) bool {
 	defer s.mu.Unlock()
 	if it := s.items.Get(n); it != nil && it.gone {
 		gone := coordinatesOf(it.object.Identity())
-		if (gone.namespace == "" || gone.namespace == namespace) && gone == (coordinates{ref.APIVersion, ref.Kind, gone.namespace, ref.Name, ref.UID}) {
+		if (gone.namespace == "" || gone.namespace == namespace) &&
+			gone == (coordinates{ref.APIVersion, ref.Kind, gone.namespace, ref.Name, ref.UID}) {
 			return true
 		}
 	}

@@ -152,7 +152,8 @@ func isForeign(finalizer string) bool { return !graph.IsCollectorFinalizer(final
 // dropsTheLast reports whether a delete takes the garbage collector's own
 // finalizers off an object that has no others.
 func dropsTheLast(o *graph.Object, options metav1.DeleteOptions) bool {
-	return *options.PropagationPolicy == metav1.DeletePropagationBackground && len(o.Finalizers) > 0 && !slices.ContainsFunc(o.Finalizers, isForeign)
+	return *options.PropagationPolicy == metav1.DeletePropagationBackground && len(o.Finalizers) > 0 &&
+		!slices.ContainsFunc(o.Finalizers, isForeign)
 }
 
 // goes reports whether the owner of a reference is a target, or goes with one, and does not orphan its

@@ -249,7 +249,8 @@ func (k *conclusion) inVain(o *graph.Object, ref *UnknownReference) bool {
 func (k *conclusion) abandoned(v view) bool {
 	for _, ref := range v.object.OwnerReferences {
 		owner, ok := k.state.view(k.state.of(ref.UID))
-		if mine := k.entered.has(owner.number) || k.scope.targets[owner.number]; !ok || !owner.gone && !(owner.object.DeletingDependents() && mine) {
+		if mine := k.entered.has(owner.number) || k.scope.targets[owner.number]; !ok ||
+			!owner.gone && !(owner.object.DeletingDependents() && mine) {
 			return false
 		}
 	}

@@ -37,7 +37,8 @@ func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
 func withContents(g *graph.Graph, set graph.Set) graph.Set {
 	for before := -1; before < set.Len(); {
 		before = set.Len()
-		containers := slices.DeleteFunc(slices.Collect(set.All()), func(n graph.Node) bool { return !n.Resource().IsNamespace() && !n.Resource().IsCRD() })
+		containers := slices.DeleteFunc(slices.Collect(set.All()),
+			func(n graph.Node) bool { return !n.Resource().IsNamespace() && !n.Resource().IsCRD() })
 		set.AddAll(graph.Descendants(append(graph.Contents(g, containers...), endpointsOf(g, set)...)...))
 	}
 	return set

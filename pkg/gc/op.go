@@ -15,7 +15,8 @@ import (
 func (s *Step) Op() remedy.Op {
 	id := s.Object.Identity()
 	if s.Action == ActionDelete {
-		return remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: s.Options.PropagationPolicy, GracePeriodSeconds: s.Options.GracePeriodSeconds})
+		return remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: s.Options.PropagationPolicy,
+			GracePeriodSeconds: s.Options.GracePeriodSeconds})
 	}
 	steps := remedy.Unfinalize(s.Object.Finalizers, func(f string) bool { return f == s.Patch.RemoveFinalizer })
 	for i, ref := range slices.Backward(s.Object.OwnerReferences) {

@@ -165,7 +165,8 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 		return nil, err
 	}
 	asked := time.Now()
-	owner, err := l.r.server.Get(l.ctx, graph.Resource{GroupVersionResource: resource, Kind: l.ref.Kind, Namespaced: namespace != ""}, namespace, name)
+	owner, err := l.r.server.Get(l.ctx, graph.Resource{GroupVersionResource: resource, Kind: l.ref.Kind, Namespaced: namespace != ""},
+		namespace, name)
 	switch {
 	case answer.NoSuchObject(err, resource.GroupResource(), name):
 		l.r.state.rememberAbsent(l.ref, namespace)

@@ -268,7 +268,8 @@ func (s *scheduler) early(t task) (until number, early bool) {
 		return nobody, false
 	case s.awaitsTargets():
 		return allTargets, true
-	case t.kind == release && !s.again.has(t.object) && s.queue.has(task{kind: attempt, object: t.object}) && !s.releasedFirst(t.object, t.owner),
+	case t.kind == release && !s.again.has(t.object) && s.queue.has(task{kind: attempt, object: t.object}) &&
+		!s.releasedFirst(t.object, t.owner),
 		t.kind == attempt && s.queue.isReleased(t.object) && (s.again.has(t.object) || s.isReleasedFirst(t.object)):
 		return t.object, true
 	}

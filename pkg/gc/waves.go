@@ -38,7 +38,8 @@ func (w *Wave) uids() []types.UID {
 // then; its error is why this wave and the rest are held back, which then is their reason
 // in the report. g is of what there was when the waves were made. The report is of all
 // waves, and never nil; the error is that of the context or as of Collector.Delete.
-func InWaves(ctx context.Context, g *graph.Graph, waves []Wave, options DeleteOptions, next func(ctx context.Context, wave int) (*Collector, error)) (*Report, error) {
+func InWaves(ctx context.Context, g *graph.Graph, waves []Wave, options DeleteOptions, next func(ctx context.Context, wave int) (*Collector,
+	error)) (*Report, error) {
 	r := &joined{graph: g, outcomes: map[types.UID]*Outcome{}}
 	for i := range waves {
 		c, why := next(ctx, i)

@@ -196,9 +196,10 @@ func (w *worker) collect(ctx context.Context, n number, o graph.Object, d Decisi
 		o = patched
 	}
 	w.state.setRound(n)
-	anew := w.writer.deleteDecided(ctx, n, o, metav1.DeleteOptions{PropagationPolicy: policies[d.Policy]}, d.Reason, func(now graph.Object) bool {
-		return equalOwners(now.OwnerReferences, o.OwnerReferences) && !now.BeingDeleted() && policyOf(&now) == policyOf(&o)
-	})
+	anew := w.writer.deleteDecided(ctx, n, o, metav1.DeleteOptions{PropagationPolicy: policies[d.Policy]}, d.Reason,
+		func(now graph.Object) bool {
+			return equalOwners(now.OwnerReferences, o.OwnerReferences) && !now.BeingDeleted() && policyOf(&now) == policyOf(&o)
+		})
 	if anew {
 		w.scheduler.enqueue(again)
 	}
@@ -253,7 +254,8 @@ func (w *worker) finish(ctx context.Context, v view) {
 	case spot != "":
 		w.report.left(v.number, "left to a garbage collector that can read every possible dependent: "+spot)
 	case w.scheduler.finishes(v.number) && w.scheduler.proofs.failure() != nil:
-		w.report.left(v.number, "not finished, because it could not be proved that nothing else depends on it: "+w.scheduler.proofs.failure().Error())
+		w.report.left(v.number, "not finished, because it could not be proved that nothing else depends on it: "+
+			w.scheduler.proofs.failure().Error())
 	case v.object.OrphaningDependents():
 		w.finishOrphan(ctx, v)
 	case v.deletingDependents:
@@ -286,7 +288,8 @@ func (w *worker) finishOrphan(ctx context.Context, v view) {
 		w.builder.lookAtOrphaning(v.number)
 		return
 	}
-	w.patch(ctx, v.number, v.object, ActionRemoveFinalizer, Patch{RemoveFinalizer: metav1.FinalizerOrphanDependents}, "its dependents are orphaned")
+	w.patch(ctx, v.number, v.object, ActionRemoveFinalizer, Patch{RemoveFinalizer: metav1.FinalizerOrphanDependents},
+		"its dependents are orphaned")
 }
 
 // release removes a dependent's references to an owner that orphans it.

@@ -20,9 +20,8 @@ import (
 // maxConflicts is the number of conflicts after which an object has to wait for its next turn.
 const maxConflicts = 3
 
-// maxTurns is how often an object is decided about anew because of conflicts
-// before the conflict is the answer. After maxConflicts turns each takes a
-// turnPause longer than the one before.
+// maxTurns is how often an object is decided about anew because of conflicts before the conflict is the answer. After maxConflicts turns
+// each takes a turnPause longer than the one before.
 const (
 	maxTurns  = 20
 	turnPause = 10 * time.Millisecond
@@ -34,9 +33,8 @@ const (
 	goesEarly = "deleted before its controller"
 )
 
-// writer sends writes, again where that is right, and takes what became of them into
-// the state and the report. It decides nothing: when an object is another than the one
-// that was decided about, it says so. It may be used by several goroutines.
+// writer sends writes, again where that is right, and takes what became of them into the state and the report. It decides nothing: when an
+// object is another than the one that was decided about, it says so. It may be used by several goroutines.
 type writer struct {
 	// failing are the owners whose end the server has not accepted, since it was away or had too much to do.
 	failing firsts
@@ -59,14 +57,12 @@ type writer struct {
 	silence atomic.Pointer[error]
 }
 
-// deleteDecided deletes an object that the Collector itself decided to delete.
-// After a conflict, or without an answer, it is read again: if it is as it was in
-// what led to the decision, which same tells, the delete is sent again, always
-// with the version that was read; otherwise the object is decided about anew
-// (garbagecollector/operations.go, deleteObject; that goes by UID alone after the
-// first conflict, and so may delete what has got another owner by then), which it
-// returns.
-func (w *writer) deleteDecided(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string, same func(graph.Object) bool) (anew bool) {
+// deleteDecided deletes an object that the Collector itself decided to delete. After a conflict, or without an answer, it is read again: if
+// it is as it was in what led to the decision, which same tells, the delete is sent again, always with the version that was read; otherwise
+// the object is decided about anew (garbagecollector/operations.go, deleteObject; that goes by UID alone after the first conflict, and so
+// may delete what has got another owner by then), which it returns.
+func (w *writer) deleteDecided(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string,
+	same func(graph.Object) bool) (anew bool) {
 	for conflicts, losses := 0, 0; ; {
 		t := w.tryDelete(ctx, n, o, options, reason, false, w.read)
 		if t.done {
@@ -94,7 +90,8 @@ func (w *writer) deleteDecided(ctx context.Context, n number, o graph.Object, op
 // since it was planned so that its dependents stay: another delete would undo that. It returns the object as the last delete found it, and
 // whether the server accepted that. Every delete states the version that was read last; who keeps changing the object keeps it in the end.
 // When one that a selector chose was changed before its turn, as the server's events tell, the selector is asked first.
-func (w *writer) deleteTarget(ctx context.Context, n number, planned, o graph.Object, options metav1.DeleteOptions, reason string, target *Target) (last graph.Object, accepted bool) {
+func (w *writer) deleteTarget(ctx context.Context, n number, planned, o graph.Object, options metav1.DeleteOptions, reason string,
+	target *Target) (last graph.Object, accepted bool) {
 	why := ""
 	stays := func(now graph.Object) bool {
 		if *options.PropagationPolicy != metav1.DeletePropagationOrphan && now.OrphaningDependents() && !planned.OrphaningDependents() {
@@ -169,8 +166,7 @@ func (w *writer) leave(n number, o *graph.Object, why string) bool {
 	return true
 }
 
-// try is a delete that met with a conflict or was not answered, and the object as
-// it is now.
+// try is a delete that met with a conflict or was not answered, and the object as it is now.
 type try struct {
 	step Step
 	now  graph.Object
@@ -190,9 +186,9 @@ func (t *try) count(conflicts, losses *int) {
 // reread reads an object again after a failure, as writer.read does.
 type reread func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool)
 
-// tryDelete sends one delete, and reads the object again unless the answer settles
-// it.
-func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string, ends bool, read reread) try {
+// tryDelete sends one delete, and reads the object again unless the answer settles it.
+func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string,
+	ends bool, read reread) try {
 	t := try{step: w.sendDelete(ctx, n, o, options, ends), done: true}
 	t.step.Reason = reason
 	t.lost = w.isLost(ctx, n, t.step.Err)
@@ -255,8 +251,7 @@ type preconditions struct {
 	version string
 }
 
-// settled records that a delete of the object is not on its way, if that is
-// certain.
+// settled records that a delete of the object is not on its way, if that is certain.
 func (w *writer) settled(n number, certain bool) {
 	if certain {
 		w.state.setDeleteSent(n, false)
@@ -264,8 +259,7 @@ func (w *writer) settled(n number, certain bool) {
 	}
 }
 
-// carriedOut reports whether a delete of the object, as it was then, has had its
-// effect by now.
+// carriedOut reports whether a delete of the object, as it was then, has had its effect by now.
 func (w *writer) carriedOut(n number, o *graph.Object) bool {
 	v, ok := w.state.view(n)
 	return ok && (v.gone || v.object.BeingDeleted() && !o.BeingDeleted())
@@ -285,8 +279,8 @@ func (w *writer) isLost(ctx context.Context, n number, err error) bool {
 	return lost
 }
 
-// again reports whether an object that met with a conflict may be decided about
-// once more. After some turns that takes a pause, and in the end it is refused.
+// again reports whether an object that met with a conflict may be decided about once more. After some turns that takes a pause, and in the
+// end it is refused.
 func (w *writer) again(ctx context.Context, n number) bool {
 	turns := w.state.turn(n)
 	if turns > maxTurns {
@@ -302,14 +296,14 @@ func (w *writer) again(ctx context.Context, n number) bool {
 }
 
 const (
-	// passing is for how long the end of an owner is tried again while the server is away or has too much to
-	// do, and passingPause the time between two tries.
+	// passing is for how long the end of an owner is tried again while the server is away or has too much to do, and passingPause the time
+	// between two tries.
 	passing      = 30 * time.Second
 	passingPause = 500 * time.Millisecond
 )
 
-// passes lets some time pass after the server was away or had too much to do, and reports whether it may be
-// tried again. What the write rests on has to be proved again for that.
+// passes lets some time pass after the server was away or had too much to do, and reports whether it may be tried again. What the write
+// rests on has to be proved again for that.
 func (w *writer) passes(ctx context.Context, n number) bool {
 	if w.failing.sinceFirst(n) > passing {
 		return false
@@ -321,17 +315,14 @@ func (w *writer) passes(ctx context.Context, n number) bool {
 	return true
 }
 
-// moved reports whether an object is another version than it was. If it is not,
-// a conflict was not about what anybody else did. An admission webhook may
-// answer so; and the API server does, to every delete with a resourceVersion
-// that takes the garbage collector's own finalizers off and finds nothing left
-// to wait for (registry/generic/registry/store.go, Delete, with the empty result
-// of updateForGracefulDeletionAndFinalizers). Only the user's delete can ask for
-// that: the garbage collector's own policy keeps them.
+// moved reports whether an object is another version than it was. If it is not, a conflict was not about what anybody else did. An
+// admission webhook may answer so; and the API server does, to every delete with a resourceVersion that takes the garbage collector's own
+// finalizers off and finds nothing left to wait for (registry/generic/registry/store.go, Delete, with the empty result of
+// updateForGracefulDeletionAndFinalizers). Only the user's delete can ask for that: the garbage collector's own policy keeps them.
 func moved(o, now graph.Object) bool { return now.ResourceVersion != o.ResourceVersion }
 
-// deleted takes the server's answer to a delete. A NotFound is an answer of an object that is there: a
-// webhook may refuse a delete with the error that it got itself. Absence is what a read shows.
+// deleted takes the server's answer to a delete. A NotFound is an answer of an object that is there: a webhook may refuse a delete with the
+// error that it got itself. Absence is what a read shows.
 func (w *writer) deleted(ctx context.Context, n number, s Step) {
 	w.settled(n, s.Err != nil && !unanswered(ctx, s.Err))
 	if !unsent(ctx, s.Err) {
@@ -347,9 +338,8 @@ func unsent(ctx context.Context, err error) bool {
 	return err != nil && err == ctx.Err() //nolint:errorlint // the error of a request whose own time is over wraps the same
 }
 
-// read reads an object, after a write that failed so unless that is nil, and
-// takes what it finds into the state. It returns false when the object is gone
-// or cannot be read.
+// read reads an object, after a write that failed so unless that is nil, and takes what it finds into the state. It returns false when the
+// object is gone or cannot be read.
 func (w *writer) read(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
 	now, err := w.server.Get(ctx, *o.Resource, o.Namespace, o.Name)
 	return w.take(ctx, o, now, err, failure)
@@ -383,10 +373,11 @@ func (w *writer) take(ctx context.Context, o, now graph.Object, err, failure err
 	return now, true
 }
 
-// giveUp ends the run: neither a write nor the question what became of it was
-// answered, each of which the server has repeated for as long as it makes sense.
+// giveUp ends the run: neither a write nor the question what became of it was answered, each of which the server has repeated for as long
+// as it makes sense.
 func (w *writer) giveUp(err error) {
-	w.silence.CompareAndSwap(nil, new(fmt.Errorf("the API server does not answer any more: %v", err))) //nolint:errorlint // its cause is not the run's
+	//nolint:errorlint // its cause is not the run's
+	w.silence.CompareAndSwap(nil, new(fmt.Errorf("the API server does not answer any more: %v", err)))
 }
 
 // silent returns the error of giveUp.
@@ -397,10 +388,10 @@ func (w *writer) silent() error {
 	return nil
 }
 
-// patch changes an object. It returns the object as it is afterwards, and whether the
-// patch was accepted; and after a conflict, maxTurns times at most, that what led to
-// the patch is to be decided about anew.
-func (w *writer) patch(ctx context.Context, n number, o graph.Object, action Action, p Patch, reason string) (now graph.Object, accepted, anew bool) {
+// patch changes an object. It returns the object as it is afterwards, and whether the patch was accepted; and after a conflict, maxTurns
+// times at most, that what led to the patch is to be decided about anew.
+func (w *writer) patch(ctx context.Context, n number, o graph.Object, action Action, p Patch,
+	reason string) (now graph.Object, accepted, anew bool) {
 	if !w.allowed(n, action, &o) {
 		return graph.Object{}, false, false
 	}
@@ -457,8 +448,8 @@ func (p Patch) done(o *graph.Object) bool {
 	return equalOwners(p.OwnerReferences(o.OwnerReferences), o.OwnerReferences) && len(p.Finalizers(o.Finalizers)) == len(o.Finalizers)
 }
 
-// applyOwn takes the result of a write into the state without waiting for its
-// event. An object whose last finalizer the patch took off is gone.
+// applyOwn takes the result of a write into the state without waiting for its event. An object whose last finalizer the patch took off is
+// gone.
 func (w *writer) applyOwn(o graph.Object) {
 	w.apply(Event{Object: o, Removed: free(&o)})
 }
@@ -468,8 +459,7 @@ func isGone(err error, o *graph.Object) bool {
 	return answer.NoSuchObject(err, o.Resource.GroupResource(), o.Name)
 }
 
-// look reads an object of which a delete was accepted and of which no event will
-// tell.
+// look reads an object of which a delete was accepted and of which no event will tell.
 func (w *writer) look(ctx context.Context, n number, o graph.Object) {
 	if _, ok := w.read(ctx, o, nil); ok {
 		w.state.setDeleteSent(n, false)

@@ -91,7 +91,8 @@ func (o *Op) deleteCommand(p Programs, kubectl string) string {
 	if o.Object.UID != "" {
 		fmt.Fprintf(&words, `,"preconditions":{"uid":"%s"}`, o.Object.UID)
 	}
-	return fmt.Sprintf(`echo '{"apiVersion":"v1","kind":"DeleteOptions"%s}' | %s delete --raw %s -f -`, &words, p.Kubectl, shell.Quote(o.Object.URLPath()))
+	return fmt.Sprintf(`echo '{"apiVersion":"v1","kind":"DeleteOptions"%s}' | %s delete --raw %s -f -`, &words, p.Kubectl,
+		shell.Quote(o.Object.URLPath()))
 }
 
 // unsafely reports whether a deletion is of what cannot be read.
@@ -103,7 +104,8 @@ func unsafely(o *Op) bool {
 func (o *Op) createCommand(kubectl string) string {
 	command := fmt.Sprintf("%s create %s %s", kubectl, strings.ToLower(o.Object.Resource.Kind), shell.Quote(o.Object.Name))
 	if o.Grant != nil {
-		command += fmt.Sprintf(" --clusterrole=%s --serviceaccount=%s", shell.Quote(o.Grant.ClusterRole), shell.Quote(o.Grant.Namespace+":"+o.Grant.ServiceAccount))
+		command += fmt.Sprintf(" --clusterrole=%s --serviceaccount=%s", shell.Quote(o.Grant.ClusterRole),
+			shell.Quote(o.Grant.Namespace+":"+o.Grant.ServiceAccount))
 	}
 	return command
 }
@@ -111,7 +113,8 @@ func (o *Op) createCommand(kubectl string) string {
 // finalizeCommand guards by the name of the entry, by the UID, and by the resourceVersion that the object carries.
 func (o *Op) finalizeCommand(p Programs) string {
 	return fmt.Sprintf(`%s get namespace %s -o json | jq --arg uid %s --arg f %s 'if .metadata.uid == $uid then .spec.finalizers -= [$f] else error("another namespace") end' | %s replace --raw %s -f -`,
-		p.Kubectl, shell.Quote(o.Object.Name), shell.Quote(string(o.Object.UID)), shell.Quote(o.Value), p.Kubectl, shell.Quote(o.Object.URLPath()+"/finalize"))
+		p.Kubectl, shell.Quote(o.Object.Name), shell.Quote(string(o.Object.UID)), shell.Quote(o.Value), p.Kubectl,
+		shell.Quote(o.Object.URLPath()+"/finalize"))
 }
 
 // savedFirst puts a command that writes an object to a file before one that changes
@@ -119,7 +122,8 @@ func (o *Op) finalizeCommand(p Programs) string {
 // kept: a second remedy must not put what the first has changed in its place.
 func savedFirst(kubectl string, id graph.Identity, version, command string) string {
 	file := (&Op{Object: id, Version: version}).file()
-	return fmt.Sprintf("{ test -s %s || %s get %s -o yaml > %s; } && %s", file, shell.In(kubectl, id.Namespace), shell.Target(id), file, command)
+	return fmt.Sprintf("{ test -s %s || %s get %s -o yaml > %s; } && %s", file, shell.In(kubectl, id.Namespace),
+		shell.Target(id), file, command)
 }
 
 func (o *Op) file() string {

@@ -239,7 +239,8 @@ func (o *Op) Key() string {
 		options = options.DeepCopy()
 		options.Preconditions = nil
 	}
-	return marshal([]any{o.Verb, o.Object.Resource.GroupVersionResource, o.Object.Namespace, o.Object.Name, uid, options, patch, o.Value, o.Replicas, o.Grant})
+	return marshal([]any{o.Verb, o.Object.Resource.GroupVersionResource, o.Object.Namespace, o.Object.Name, uid, options, patch,
+		o.Value, o.Replicas, o.Grant})
 }
 
 var listed = pattern.New(`^(/metadata/(?:finalizers|ownerReferences))/\d+`)

@@ -58,7 +58,8 @@ func (o *Op) Fields(before map[string]any) ([]Field, error) {
 	case Untaint:
 		return list("/spec/taints", func(all []any) []any { return slices.DeleteFunc(all, ParseTaint(o.Value).Is) }), nil
 	case Finalize:
-		return list("/spec/finalizers", func(all []any) []any { return slices.DeleteFunc(all, func(f any) bool { return f == any(o.Value) }) }), nil
+		return list("/spec/finalizers", func(all []any) []any { return slices.DeleteFunc(all, func(f any) bool { return f == any(o.Value) }) }),
+			nil
 	case Patch:
 		return patched(before, o.Patch)
 	}
@@ -67,7 +68,8 @@ func (o *Op) Fields(before map[string]any) ([]Field, error) {
 
 // patched returns the fields that a JSON patch changes. An entry that it adds to a list, or removes, is a change of the list.
 func patched(before map[string]any, steps []Step) ([]Field, error) {
-	steps = slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Path == "/metadata/uid" || s.Path == "/metadata/resourceVersion" })
+	steps = slices.DeleteFunc(slices.Clone(steps),
+		func(s Step) bool { return s.Path == "/metadata/uid" || s.Path == "/metadata/resourceVersion" })
 	after, err := apply(before, steps)
 	if err != nil {
 		return nil, err
@@ -202,7 +204,8 @@ func (r *reversal) entries(path string, was, is, now []any) {
 	foreign := minus(left, was)
 	for _, a := range added { // an entry that others have edited
 		if name, named := nameOf(a); named {
-			r.altered = r.altered || slices.ContainsFunc(foreign, func(entry any) bool { return asMap(entry)[name] == asMap(a)[name] && alike(entry, a) })
+			r.altered = r.altered ||
+				slices.ContainsFunc(foreign, func(entry any) bool { return asMap(entry)[name] == asMap(a)[name] && alike(entry, a) })
 		}
 	}
 	missing := minus(removed, minus(left, minus(was, removed)))

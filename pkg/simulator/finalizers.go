@@ -198,7 +198,8 @@ func (ms *memberships) unmet(finalizer string, o *graph.Object) (why string, unt
 // userOf says which pod uses a claim, or which claim a volume, empty when that is not known of any.
 func (ms *memberships) userOf(g group) string {
 	if o, _, known := ms.view.look(g.uid); known {
-		return "it is deleted once " + strings.ToLower(o.Resource.Kind) + "/" + o.Name + " -n " + o.Namespace + ", which is bound to it, is deleted"
+		return "it is deleted once " + strings.ToLower(o.Resource.Kind) + "/" + o.Name + " -n " + o.Namespace +
+			", which is bound to it, is deleted"
 	}
 	if g.claim == "" {
 		return ""

@@ -116,19 +116,22 @@ var kept = []struct {
 	{"configmaps", "*", []string{"kube-root-ca.crt"}, ofManager},
 	{"serviceaccounts", "*", []string{"default"}, ofManager},
 	{"leases.coordination.k8s.io", "*", nil, Maker{"recreated by its holder if that runs", false}},
-	{"ipaddresses.networking.k8s.io", "", nil, Maker{"recreated by kube-apiserver in minutes if its Service exists; another might get the address before", false}},
+	{"ipaddresses.networking.k8s.io", "", nil,
+		Maker{"recreated by kube-apiserver in minutes if its Service exists; another might get the address before", false}},
 	{"namespaces", "", []string{"kube-node-lease"}, ofServer},
 	{"services", metav1.NamespaceDefault, []string{"kubernetes"}, ofServer},
 	{"endpoints", metav1.NamespaceDefault, []string{"kubernetes"}, ofServer},
 	{"endpointslices.discovery.k8s.io", metav1.NamespaceDefault, []string{"kubernetes"}, ofServer},
-	{"configmaps", metav1.NamespaceSystem, []string{"extension-apiserver-authentication", "kube-apiserver-legacy-service-account-token-tracking"}, ofServer},
+	{"configmaps", metav1.NamespaceSystem,
+		[]string{"extension-apiserver-authentication", "kube-apiserver-legacy-service-account-token-tracking"}, ofServer},
 	{"servicecidrs.networking.k8s.io", "", []string{"kubernetes"}, ofServer},
 	// k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap
 	{"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "", []string{
 		"exempt", "catch-all", "system", "node-high", "leader-election", "workload-high", "workload-low", "global-default",
 	}, ofServer},
 	{"flowschemas.flowcontrol.apiserver.k8s.io", "", []string{
-		"exempt", "catch-all", "probes", "system-leader-election", "system-node-high", "system-nodes", "kube-controller-manager", "kube-scheduler",
+		"exempt", "catch-all", "probes", "system-leader-election", "system-node-high", "system-nodes",
+		"kube-controller-manager", "kube-scheduler",
 		"kube-system-service-accounts", "service-accounts", "global-default",
 	}, ofServer},
 }
@@ -138,7 +141,8 @@ func (x *fates) systemMakes(o *graph.Object) Maker {
 	gr := o.Resource.GroupResource()
 	for i := range kept {
 		k := &kept[i]
-		if k.resource == gr.String() && (k.namespace == o.Namespace || k.namespace == "*") && (k.names == nil || slices.Contains(k.names, o.Name)) {
+		if k.resource == gr.String() && (k.namespace == o.Namespace || k.namespace == "*") &&
+			(k.names == nil || slices.Contains(k.names, o.Name)) {
 			return k.by
 		}
 	}

@@ -58,7 +58,8 @@ type KindError struct {
 
 // Error implements error.
 func (e *KindError) Error() string {
-	return fmt.Sprintf("the server sent %s, %s instead of %s, %s", e.APIVersion, e.Kind, cmp.Or(e.Want.APIVersion, listAPIVersion), cmp.Or(e.Want.Kind, listKind))
+	return fmt.Sprintf("the server sent %s, %s instead of %s, %s", e.APIVersion, e.Kind, cmp.Or(e.Want.APIVersion, listAPIVersion),
+		cmp.Or(e.Want.Kind, listKind))
 }
 
 // buffers are those of decoders that are at rest: there may be hundreds of

@@ -209,7 +209,8 @@ func (a *Reviewer) policyMatches(policy *unstructured.Unstructured, n graph.Node
 // PolicyAsked returns what reports whether a policy may be asked by its binding about an
 // operation on an object, or on a subresource of it if that is not empty, as far as their rules and selectors tell.
 func (a *Reviewer) PolicyAsked(policy, binding *unstructured.Unstructured, operation, subresource string) func(graph.Node) bool {
-	byPolicy, byBinding := a.constrained(policy, "matchConstraints", operation, subresource), a.constrained(binding, "matchResources", operation, subresource)
+	byPolicy, byBinding := a.constrained(policy, "matchConstraints", operation, subresource),
+		a.constrained(binding, "matchResources", operation, subresource)
 	return func(n graph.Node) bool { return byPolicy(n) && byBinding(n) }
 }
 
@@ -228,9 +229,11 @@ func (a *Reviewer) constrained(o *unstructured.Unstructured, field, operation, s
 		return func(graph.Node) bool { return ofBinding }
 	}
 	if len(m.ResourceRules) == 0 && ofBinding {
-		m.ResourceRules = []admissionRule{{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Operations: []string{"*"}}}
+		m.ResourceRules = []admissionRule{{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"},
+			Operations: []string{"*"}}}
 	}
-	h := &Webhook{Spec: Spec{Rules: m.ResourceRules, MatchPolicy: m.MatchPolicy, NamespaceSelector: m.NamespaceSelector, ObjectSelector: m.ObjectSelector}}
+	h := &Webhook{Spec: Spec{Rules: m.ResourceRules, MatchPolicy: m.MatchPolicy, NamespaceSelector: m.NamespaceSelector,
+		ObjectSelector: m.ObjectSelector}}
 	return func(n graph.Node) bool {
 		matches, _ := a.Matches(h, operation, subresource, n)
 		return matches

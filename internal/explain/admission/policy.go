@@ -99,7 +99,8 @@ func (a *Reviewer) paramOf(b Bound) (Param, bool) {
 		return Param{}, false
 	}
 	allows := view.Spec.ParamRef.ParameterNotFoundAction != "Deny" || evidence.Nested(b.policy, "spec", "failurePolicy") == "Ignore"
-	kind := schema.FromAPIVersionAndKind(evidence.Nested(b.policy, "spec", "paramKind", "apiVersion"), evidence.Nested(b.policy, "spec", "paramKind", "kind"))
+	kind := schema.FromAPIVersionAndKind(evidence.Nested(b.policy, "spec", "paramKind", "apiVersion"),
+		evidence.Nested(b.policy, "spec", "paramKind", "kind"))
 	resource, namespaced, served := a.evidence.ServedKind(kind)
 	if !served {
 		return Param{}, false
@@ -115,9 +116,11 @@ func (a *Reviewer) paramOf(b Bound) (Param, bool) {
 	return p, true
 }
 
-// Deniers returns, by their names, the policies that may deny an operation on an object, or on a subresource of it, by one of their bindings, and whether one certainly does: mostly
-// what their expressions say of it is not known. stands says whether a policy or a binding is there when it is asked about an object. What could not be read is noted as unread.
-func (a *Reviewer) Deniers(operation, subresource string, stands func(types.UID, graph.Node) (stands, certain bool)) func(graph.Node) (policy string, certain bool) {
+// Deniers returns, by their names, the policies that may deny an operation on an object, or on a subresource of it, by one of their
+// bindings, and whether one certainly does: mostly what their expressions say of it is not known. stands says whether a policy or a binding
+// is there when it is asked about an object. What could not be read is noted as unread.
+func (a *Reviewer) Deniers(operation, subresource string,
+	stands func(types.UID, graph.Node) (stands, certain bool)) func(graph.Node) (policy string, certain bool) {
 	var asked []func(graph.Node) bool
 	var bound []Bound
 	for _, b := range a.Bindings(Validating) {
@@ -146,7 +149,8 @@ func (a *Reviewer) Deniers(operation, subresource string, stands func(types.UID,
 
 // deniesAll reports whether it certainly denies all that PolicyAsked has it asked about.
 func (b *Bound) deniesAll() bool {
-	for _, limit := range [][]string{{"matchConditions"}, {"paramKind"}, {"matchConstraints", "excludeResourceRules"}, {"matchResources", "excludeResourceRules"}} {
+	for _, limit := range [][]string{{"matchConditions"}, {"paramKind"}, {"matchConstraints", "excludeResourceRules"},
+		{"matchResources", "excludeResourceRules"}} {
 		for _, o := range []*unstructured.Unstructured{b.policy, b.binding} {
 			if _, limited, _ := unstructured.NestedFieldNoCopy(o.Object, append([]string{"spec"}, limit...)...); limited {
 				return false
@@ -177,7 +181,8 @@ func (p *Param) Judges(a *Reviewer, n graph.Node) (judges, certain bool) {
 
 // Names reports whether an object may be the parameter.
 func (p *Param) Names(id graph.Identity) bool {
-	return p.Resource.GroupResource() == id.Resource.GroupResource() && (p.Name == "" || p.Name == id.Name) && (p.Near || p.Namespace == id.Namespace)
+	return p.Resource.GroupResource() == id.Resource.GroupResource() && (p.Name == "" || p.Name == id.Name) &&
+		(p.Near || p.Namespace == id.Namespace)
 }
 
 // In returns the parameters that there are for an object in a namespace that is judged.

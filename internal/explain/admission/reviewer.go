@@ -29,7 +29,8 @@ import (
 type Prober interface {
 	// TryPatch sends a JSON merge patch and returns the metadata of the object as
 	// it would be.
-	TryPatch(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error)
+	TryPatch(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string,
+		patch []byte) (*unstructured.Unstructured, error)
 	// TryDelete sends a DELETE.
 	TryDelete(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error
 }
@@ -278,7 +279,8 @@ func (a *Reviewer) removal(ctx context.Context, n graph.Node, finalizer string) 
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().Finalizers), func(f string) bool { return f == finalizer })
 	return question(ctx, func(ctx context.Context) error {
-		o, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "finalizers", append([]string{}, kept...)))
+		o, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "",
+			metadataOf(id.UID, "finalizers", append([]string{}, kept...)))
 		if err == nil && slices.Contains(o.GetFinalizers(), finalizer) {
 			return answer.ErrKept
 		}
@@ -310,7 +312,8 @@ func (a *Reviewer) TryRelease(n graph.Node, owner types.UID) Reply {
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == owner })
 	send := question(a.ctx, func(ctx context.Context) error {
-		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "ownerReferences", append([]metav1.OwnerReference{}, kept...)))
+		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "",
+			metadataOf(id.UID, "ownerReferences", append([]metav1.OwnerReference{}, kept...)))
 		return err
 	})
 	return a.probe("PATCH", "", n, "", send, send)

@@ -154,7 +154,8 @@ func (a *Reviewer) silentPods(s *Serving, service *unstructured.Unstructured) {
 			continue
 		}
 		if found++; found <= evidence.MaxShown {
-			s.Evidence = append(s.Evidence, evidence.At(evidence.Identity(evidence.Pods, s.Namespace, list[i].GetName()), "status", describePod(&list[i])))
+			s.Evidence = append(s.Evidence, evidence.At(evidence.Identity(evidence.Pods, s.Namespace, list[i].GetName()),
+				"status", describePod(&list[i])))
 		}
 	}
 	if found > 0 || a.finder == nil {

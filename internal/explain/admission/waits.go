@@ -39,8 +39,9 @@ func (a *Reviewer) WaitsBound(policy, binding *unstructured.Unstructured) func(g
 	})
 }
 
-// waits asks about the operations that remove an object: its deletion, or, of what is being deleted, changes of its finalizers, and of its dependents that
-// are to be orphaned. The kubelet deletes a pod once more, before a volume or the content of a snapshot is reclaimed it is changed, and a namespace has a way of its own.
+// waits asks about the operations that remove an object: its deletion, or, of what is being deleted, changes of its finalizers, and of its
+// dependents that are to be orphaned. The kubelet deletes a pod once more, before a volume or the content of a snapshot is reclaimed it is
+// changed, and a namespace has a way of its own.
 func waits(asked func(operation, subresource string, n graph.Node) bool) func(graph.Node) bool {
 	return func(n graph.Node) bool {
 		reclaimed := evidence.Stores(n.Resource().GroupResource())

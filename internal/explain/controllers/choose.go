@@ -61,8 +61,8 @@ type Contender struct {
 // Overlooks reports whether the candidate is told not to reconcile the object.
 func (k *Contender) Overlooks() bool { return k.overlooks != "" }
 
-// AgentOf returns the one that is likely to be the controller, but has no pod that works on the node that the object names, with that; nil for
-// another.
+// AgentOf returns the one that is likely to be the controller, but has no pod that works on the node that the object names, with that; nil
+// for another.
 func (ch *Choice) AgentOf() (agent *Candidate, node string) {
 	if k := ch.best; k != nil && len(ch.Among) == 1 && k.node != "" && k.mayDo() && (k.score >= certain || k.identified) {
 		return k.Candidate, k.node

@@ -53,7 +53,8 @@ func (f *Finder) haltOf(d graph.Node) *Failure {
 		return nil
 	}
 	halt := func(because string, e evidence.Fact) *Failure {
-		return &Failure{Kind: Failing, Message: say.Of(madeForCleanup, d.Identity(), because).String(), made: d.Identity(), because: because, Evidence: e, Since: d.CreationTimestamp().Time, Dated: true, Lasting: true}
+		return &Failure{Kind: Failing, Message: say.Of(madeForCleanup, d.Identity(), because).String(), made: d.Identity(), because: because,
+			Evidence: e, Since: d.CreationTimestamp().Time, Dated: true, Lasting: true}
 	}
 	if d.Resource().IsPod() {
 		if st := f.podState(full); st.Liveness == Dead && len(st.Evidence) > 0 && evidence.Nested(full, "status", "phase") != "Succeeded" {

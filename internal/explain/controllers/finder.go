@@ -137,15 +137,17 @@ func (f *Finder) MayNotChange(l *Workload, n graph.Node) bool {
 	return !f.otherwise(l) && len(rights.unread) == 0 && !rights.mayChange(l.Account(), id.Resource.GroupResource(), id.Namespace, id.Name)
 }
 
-// Identified reports whether something else points at the controller than types below the finalizer's domain: a company has several operators.
+// Identified reports whether something else points at the controller than types below the finalizer's domain: a company has several
+// operators.
 func (f *roster) Identified(a *Answer) bool {
 	definition := func(e evidence.Fact) bool {
 		id, is := e.Object()
 		return is && id.Resource.IsCRD() && strings.HasSuffix(id.Name, "."+a.resource.Group)
 	}
-	return slices.ContainsFunc(a.By.Signs, definition) || a.By.identified || a.By.Named || len(a.Known) > 0 || slices.ContainsFunc(a.groups, func(of schema.GroupResource) bool {
-		return (of.Group == a.resource.Group || len(of.Group) <= len(finalizers.Domain(a.Finalizer))) && f.rights().states(a.By.Account(), of)
-	})
+	return slices.ContainsFunc(a.By.Signs, definition) || a.By.identified || a.By.Named || len(a.Known) > 0 ||
+		slices.ContainsFunc(a.groups, func(of schema.GroupResource) bool {
+			return (of.Group == a.resource.Group || len(of.Group) <= len(finalizers.Domain(a.Finalizer))) && f.rights().states(a.By.Account(), of)
+		})
 }
 
 // Says says for people what RBAC lets a workload do with an object.
@@ -284,7 +286,8 @@ func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, say.Text
 	case len(a.might) > 0:
 		return Unclear, say.Of(ownerUnknown, f.namesOf(a.might))
 	case a.Called != nil:
-		return Unclear, say.Of(calledSoWithoutRights, described(a.Called.Workload, f.StateOf(a.Called.Workload).Liveness), s.resource.GroupResource())
+		return Unclear, say.Of(calledSoWithoutRights, described(a.Called.Workload, f.StateOf(a.Called.Workload).Liveness),
+			s.resource.GroupResource())
 	case f.justDeleted(n):
 		return Unclear, say.Of(justDeleted)
 	case f.inEnding(n, s):
@@ -319,7 +322,8 @@ func (f *Finder) helper(n graph.Node, s *Search) *Candidate {
 		for _, usual := range m.Helpers {
 			for _, l := range f.inventory().workloads {
 				if usual.Is(l.resource.Kind, l.namespace, l.name, n.Namespace()) && f.StateOf(l).Liveness == Dead && len(f.inventory().unread) == 0 {
-					return &Candidate{Workload: l, score: strongSign, Named: true, identified: true, Signs: []evidence.Fact{evidence.At(l.ID(), "metadata.name", say.Of(mustRunBeside, s.Whose()))}}
+					return &Candidate{Workload: l, score: strongSign, Named: true, identified: true,
+						Signs: []evidence.Fact{evidence.At(l.ID(), "metadata.name", say.Of(mustRunBeside, s.Whose()))}}
 				}
 			}
 		}

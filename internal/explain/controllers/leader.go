@@ -102,7 +102,8 @@ func leaderOf(holder string, l *Workload, own []*unstructured.Unstructured) (int
 		if node := evidence.Nested(p, "spec", "nodeName"); host != "" && strings.HasPrefix(node, host+".") {
 			return true
 		}
-		for _, name := range []string{p.GetName(), string(p.GetUID()), evidence.Nested(p, "spec", "nodeName"), evidence.Nested(p, "spec", "hostname"), evidence.Nested(p, "status", "podIP"), evidence.Nested(p, "status", "hostIP")} {
+		for _, name := range []string{p.GetName(), string(p.GetUID()), evidence.Nested(p, "spec", "nodeName"),
+			evidence.Nested(p, "spec", "hostname"), evidence.Nested(p, "status", "podIP"), evidence.Nested(p, "status", "hostIP")} {
 			if len(name) > 2 && strings.Contains(holder, name) {
 				return true
 			}

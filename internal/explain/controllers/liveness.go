@@ -112,7 +112,8 @@ func (f *liveness) look(l *Workload) State {
 	}
 	own, err := f.podsOf(l)
 	if err != nil {
-		return State{Liveness: Unsure, Because: say.Of(podsUnread), Evidence: []evidence.Fact{evidence.At("pods in namespace "+l.namespace, "", err.Error())}}
+		return State{Liveness: Unsure, Because: say.Of(podsUnread),
+			Evidence: []evidence.Fact{evidence.At("pods in namespace "+l.namespace, "", err.Error())}}
 	}
 	if len(own) == 0 {
 		s := f.withoutPods(l)

@@ -232,7 +232,8 @@ func (f *searcher) accountGone(s subject) bool {
 // accountUnlisted reports whether a ServiceAccount was not there when all were
 // listed.
 func (f *roster) accountUnlisted(a Account) bool {
-	return len(f.evidence.Named(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)) == 0 && f.evidence.Covers(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)
+	return len(f.evidence.Named(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)) == 0 &&
+		f.evidence.Covers(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)
 }
 
 // usersOf returns the workloads that run as an account, or else pods that do, or else CronJobs, and Jobs that are suspended. That pods

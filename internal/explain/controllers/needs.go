@@ -30,7 +30,8 @@ func (f *Finder) Mounts(l *Workload) []string {
 	var mounts []string
 	for n := range f.mentions.In(whole) {
 		full := n.Kind + "/" + l.namespace + "/" + n.Text
-		if (n.Kind == "Secret" || n.Kind == "ConfigMap") && !n.Optional && strings.HasPrefix(n.Field(), template) && !slices.Contains(mounts, full) {
+		if (n.Kind == "Secret" || n.Kind == "ConfigMap") && !n.Optional && strings.HasPrefix(n.Field(), template) &&
+			!slices.Contains(mounts, full) {
 			mounts = append(mounts, full)
 		}
 	}
@@ -46,7 +47,8 @@ func (f *Finder) Doubts(l *Workload, n graph.Node) []string {
 		doubts = append(doubts, rightsUnread)
 	}
 	accounts, a := evidence.ServiceAccounts.GroupResource(), l.Account()
-	known := a.Name == "default" || len(f.evidence.Named(accounts, a.Namespace, a.Name)) > 0 || f.evidence.Covers(accounts, a.Namespace, a.Name)
+	known := a.Name == "default" || len(f.evidence.Named(accounts, a.Namespace, a.Name)) > 0 ||
+		f.evidence.Covers(accounts, a.Namespace, a.Name)
 	if !known && !l.line.Kubeconfig && !f.StateOf(l).leads {
 		account := evidence.Identity(evidence.ServiceAccounts, a.Namespace, a.Name).String()
 		f.evidence.NoteUnread(fmt.Sprintf(accountUnlisted, account))

@@ -46,7 +46,8 @@ func (f *Finder) Emptied(l *Workload, n graph.Node) []Emptied {
 			}
 			found = append(found, Emptied{
 				Role: evidence.Named("ClusterRole", "", role.Name), Selector: selector.String(),
-				Evidence: evidence.At(evidence.Named("ClusterRole", "", role.Name), "aggregationRule.clusterRoleSelectors", say.Of(noLabelledRole, selector)),
+				Evidence: evidence.At(evidence.Named("ClusterRole", "", role.Name), "aggregationRule.clusterRoleSelectors",
+					say.Of(noLabelledRole, selector)),
 			})
 		}
 	}
@@ -103,8 +104,10 @@ func allowsChange(role *rbacv1.ClusterRole, n graph.Node) bool {
 func (f *Finder) RoleFor(n graph.Node) string {
 	best := &rbacv1.ClusterRole{}
 	for name, role := range f.rights().clusterRoles {
-		states := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return policyRule(rule).names(n.Resource().GroupResource()) })
-		if states && allowsChange(role, n) && (best.Name == "" || len(role.Rules) < len(best.Rules) || len(role.Rules) == len(best.Rules) && name < best.Name) {
+		states := slices.ContainsFunc(role.Rules,
+			func(rule rbacv1.PolicyRule) bool { return policyRule(rule).names(n.Resource().GroupResource()) })
+		if states && allowsChange(role, n) && (best.Name == "" || len(role.Rules) < len(best.Rules) ||
+			len(role.Rules) == len(best.Rules) && name < best.Name) {
 			best = role
 		}
 	}

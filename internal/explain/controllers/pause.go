@@ -61,10 +61,11 @@ func (f *Finder) PauseOf(n graph.Node, full *unstructured.Unstructured) (p *Paus
 	return nil, false
 }
 
-// spared reports whether a type is of Flux: kustomize-controller and helm-controller remove the finalizer of what is suspended, and leave alone what it
-// has deployed (kustomization_controller.go, Reconcile; helmrelease_controller.go, reconcileDelete).
+// spared reports whether a type is of Flux: kustomize-controller and helm-controller remove the finalizer of what is suspended, and leave
+// alone what it has deployed (kustomization_controller.go, Reconcile; helmrelease_controller.go, reconcileDelete).
 func spared(r schema.GroupResource) bool {
-	return r == schema.GroupResource{Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations"} || r == schema.GroupResource{Group: "helm.toolkit.fluxcd.io", Resource: "helmreleases"}
+	return r == schema.GroupResource{Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations"} ||
+		r == schema.GroupResource{Group: "helm.toolkit.fluxcd.io", Resource: "helmreleases"}
 }
 
 // pauseOf returns the word to leave an object alone, nil when there is none.

@@ -24,8 +24,8 @@ type Place struct {
 	Lacks evidence.Condition
 }
 
-// PlaceOf returns where the controller of the finalizer of an object runs, nil if the catalogue states no object for that or it could not be
-// read.
+// PlaceOf returns where the controller of the finalizer of an object runs, nil if the catalogue states no object for that or it could not
+// be read.
 func (f *references) PlaceOf(n graph.Node, full *unstructured.Unstructured, s *Search) *Place {
 	for _, m := range s.Known {
 		if stated := strings.Fields(m.Place); len(stated) > 0 {
@@ -35,8 +35,8 @@ func (f *references) PlaceOf(n graph.Node, full *unstructured.Unstructured, s *S
 	return nil
 }
 
-// namedGone returns the object that the finalizer names and without which its controller leaves it alone, by the catalogue, if that does not
-// exist; nil otherwise.
+// namedGone returns the object that the finalizer names and without which its controller leaves it alone, by the catalogue, if that does
+// not exist; nil otherwise.
 func (f *references) namedGone(n graph.Node, s *Search) *graph.Identity {
 	for _, m := range s.Known {
 		resource, name, _ := strings.Cut(m.Names, " ")

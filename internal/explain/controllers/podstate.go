@@ -64,7 +64,8 @@ func (f *liveness) podState(p *unstructured.Unstructured) State {
 		s = f.readyState(p, view, ready.Fact(name))
 	}
 	if scheduled, ok := evidence.ConditionOf(p, "PodScheduled"); ok && scheduled.Status == "False" && view.Spec.NodeName == "" {
-		s = State{Liveness: Dead, Trouble: unscheduled, Because: say.Of(podOnNoNode), Pod: p.GetName(), Evidence: []evidence.Fact{scheduled.Fact(name)}}
+		s = State{Liveness: Dead, Trouble: unscheduled, Because: say.Of(podOnNoNode), Pod: p.GetName(),
+			Evidence: []evidence.Fact{scheduled.Fact(name)}}
 		if f.evidence.Now.Sub(evidence.Latest(scheduled.Since, p.GetCreationTimestamp().Time)) < placeDelay {
 			s.Liveness, s.Because = Unsure, say.Of(podWaitsForNode)
 		}
@@ -85,15 +86,17 @@ func (f *liveness) podState(p *unstructured.Unstructured) State {
 
 // started reports whether a container has run.
 func (v *podView) started() bool {
-	return v.Status.Phase != "Pending" || slices.ContainsFunc(slices.Concat(v.Status.InitContainerStatuses, v.Status.ContainerStatuses), func(c containerStatus) bool {
-		return c.State.Running != nil || c.State.Terminated != nil || c.RestartCount > 0
-	})
+	return v.Status.Phase != "Pending" || slices.ContainsFunc(slices.Concat(v.Status.InitContainerStatuses, v.Status.ContainerStatuses),
+		func(c containerStatus) bool {
+			return c.State.Running != nil || c.State.Terminated != nil || c.RestartCount > 0
+		})
 }
 
 // startState is a pod that is on a node and not ready: when its kubelet says again and
 // again that something is missing, its containers do not start.
 func (f *liveness) startState(p *unstructured.Unstructured, s State) State {
-	if ready, _ := evidence.ConditionOf(p, "PodReadyToStartContainers"); ready.Status == "True" || f.evidence.Now.Sub(p.GetCreationTimestamp().Time) < startDelay {
+	if ready, _ := evidence.ConditionOf(p, "PodReadyToStartContainers"); ready.Status == "True" ||
+		f.evidence.Now.Sub(p.GetCreationTimestamp().Time) < startDelay {
 		return s
 	}
 	for _, e := range merged(f.evidence.Events(p.GetNamespace(), p.GetUID())) {
@@ -108,7 +111,8 @@ func (f *liveness) startState(p *unstructured.Unstructured, s State) State {
 
 // startFailures are the reasons of events with which a kubelet says that it cannot start
 // a pod (kubernetes/pkg/kubelet/events).
-var startFailures = map[string]bool{"FailedMount": true, "FailedAttachVolume": true, "FailedMapVolume": true, "FailedCreatePodSandBox": true}
+var startFailures = map[string]bool{"FailedMount": true, "FailedAttachVolume": true, "FailedMapVolume": true,
+	"FailedCreatePodSandBox": true}
 
 // endingPod is a pod that is being deleted. Until it has ended it may still
 // work, but most controllers stop as soon as they are asked to.

@@ -27,7 +27,8 @@ type references struct {
 	proved   int // the objects of which a GET has proved that they do not exist
 }
 
-// typeOf returns the type of what an object names, nil when none that is served is it for certain: the nearest that is the only one as near.
+// typeOf returns the type of what an object names, nil when none that is served is it for certain: the nearest that is the only one as
+// near.
 func (f *references) typeOf(n graph.Node, o *mention.Name) (nearest *graph.Resource) {
 	least := anywhere + 1
 	for _, r := range f.evidence.Types() {
@@ -91,8 +92,8 @@ type Lack struct {
 // Needed reports whether a clean-up may need such an object, and does not remove it itself.
 func (l *Lack) Needed() bool { return needed().MatchString(l.Object.Resource.Kind) }
 
-// Lacks returns the objects that the spec of an object refers to and that do not exist, those of a product before Kubernetes' own: without its
-// project, a user needs no password.
+// Lacks returns the objects that the spec of an object refers to and that do not exist, those of a product before Kubernetes' own: without
+// its project, a user needs no password.
 func (f *references) Lacks(n graph.Node, full *unstructured.Unstructured) []Lack {
 	var lacks []Lack
 	if _, remote, _ := unstructured.NestedMap(full.Object, "spec", "kubeConfig"); remote { // what it names is in another cluster
@@ -126,7 +127,8 @@ func identityIn(r *graph.Resource, namespace, name string, n graph.Node) graph.I
 // by now. When very many are asked about, the list is proof enough.
 func (f *references) isAbsent(id graph.Identity) bool {
 	r := id.Resource.GroupResource()
-	if id.Resource.Namespaced && id.Namespace == "" || len(f.evidence.Named(r, id.Namespace, id.Name)) > 0 || !f.evidence.Covers(r, id.Namespace, id.Name) {
+	if id.Resource.Namespaced && id.Namespace == "" || len(f.evidence.Named(r, id.Namespace, id.Name)) > 0 ||
+		!f.evidence.Covers(r, id.Namespace, id.Name) {
 		return false
 	}
 	if f.proved++; f.proved > maxProofs {
@@ -149,7 +151,8 @@ func (f *references) MissingIn(n graph.Node, message string) (lack *Lack, again 
 	for _, found := range notFoundText().FindAllStringSubmatch(message, -1) {
 		stated, text, beside := schema.ParseGroupResource(found[1]), cmp.Or(found[2], found[3]), found[4]
 		for _, r := range f.evidence.Types() {
-			if kind := (schema.GroupResource{Group: r.Group, Resource: r.Kind}); r.GroupResource() != stated && kind != stated && !strings.EqualFold(r.Kind, found[1]) || madeByControllers(r) {
+			if kind := (schema.GroupResource{Group: r.Group, Resource: r.Kind}); r.GroupResource() != stated && kind != stated &&
+				!strings.EqualFold(r.Kind, found[1]) || madeByControllers(r) {
 				continue
 			}
 			namespace, name, qualified := strings.Cut(text, "/")
@@ -250,7 +253,8 @@ const (
 func (f *references) userTypes(n graph.Node, s *Search) []*graph.Resource {
 	var types []*graph.Resource
 	add := func(r *graph.Resource) {
-		if len(types) < maxUserTypes && !slices.Contains(types, r) && (f.evidence.Count(r.GroupResource()) > 0 || !f.evidence.Covers(r.GroupResource(), "", "")) {
+		if len(types) < maxUserTypes && !slices.Contains(types, r) && (f.evidence.Count(r.GroupResource()) > 0 ||
+			!f.evidence.Covers(r.GroupResource(), "", "")) {
 			types = append(types, r)
 		}
 	}

@@ -142,7 +142,8 @@ func (f *roster) rights() *rights {
 		return f.allowed
 	}
 	r := &rights{
-		of: map[string][]*grant{}, granted: map[Account][]*grant{}, known: map[question][]allowance{}, namespaces: map[question]map[string]bool{}, holding: map[schema.GroupResource][]*grant{},
+		of: map[string][]*grant{}, granted: map[Account][]*grant{}, known: map[question][]allowance{}, namespaces: map[question]map[string]bool{},
+		holding:      map[schema.GroupResource][]*grant{},
 		clusterRoles: map[string]*rbacv1.ClusterRole{}, hollow: map[string][]hollow{},
 	}
 	f.allowed = r
@@ -280,7 +281,8 @@ func (r *rights) mayChange(a Account, resource schema.GroupResource, namespace, 
 
 // maySome reports whether the account may change some object of a type in a namespace.
 func (r *rights) maySome(a Account, resource schema.GroupResource, namespace string) bool {
-	return slices.ContainsFunc(r.changes(a, resource), func(some allowance) bool { return some.namespace == "" || some.namespace == namespace })
+	return slices.ContainsFunc(r.changes(a, resource),
+		func(some allowance) bool { return some.namespace == "" || some.namespace == namespace })
 }
 
 // changes returns what the account may change of a type.
@@ -434,9 +436,10 @@ func (p policyRule) names(resource schema.GroupResource) bool {
 
 // part reports whether the rule states a subresource of the type, or of all types in its group.
 func (p policyRule) part(resource schema.GroupResource, sub string) bool {
-	return slices.Contains(p.APIGroups, resource.Group) && slices.ContainsFunc([]string{"*/" + sub, resource.Resource + "/" + sub}, func(r string) bool {
-		return slices.Contains(p.Resources, r)
-	})
+	return slices.Contains(p.APIGroups, resource.Group) &&
+		slices.ContainsFunc([]string{"*/" + sub, resource.Resource + "/" + sub}, func(r string) bool {
+			return slices.Contains(p.Resources, r)
+		})
 }
 
 func (p policyRule) allows(verbs ...string) bool {

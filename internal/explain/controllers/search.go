@@ -149,7 +149,8 @@ func (f *searcher) search(n graph.Node, finalizer string, field finalizers.Field
 	if s, done := f.searches[key]; done {
 		return s
 	}
-	s := &Search{Finalizer: finalizer, Field: field, resource: *resource, Known: known, possible: map[string][]*Workload{}, prospects: map[string][]prospect{}, states: map[graph.Identity]State{}}
+	s := &Search{Finalizer: finalizer, Field: field, resource: *resource, Known: known, possible: map[string][]*Workload{},
+		prospects: map[string][]prospect{}, states: map[graph.Identity]State{}}
 	f.searches[key] = s
 	f.evidence.ListTogether(f.workloads.readAhead(), searched...)
 	s.groups, s.own = f.groupsOf(s)
@@ -212,14 +213,15 @@ func (f *searcher) Entries(finalizer string, kind schema.GroupKind, field finali
 	return all
 }
 
-// isOnOthers reports whether an entry is for kinds that are stated, none of which is of the same API or product. One for all kinds of an API is
-// of a framework, with which others have APIs.
+// isOnOthers reports whether an entry is for kinds that are stated, none of which is of the same API or product. One for all kinds of an
+// API is of a framework, with which others have APIs.
 func isOnOthers(m *finalizers.Match, kind schema.GroupKind) bool {
 	builtin := graph.BuiltinGroup(kind.Group)
-	return len(m.Kinds) > 0 && (builtin || !related(finalizers.Domain(m.Finalizer), kind.Group)) && !slices.ContainsFunc(m.Kinds, func(stated string) bool {
-		_, group, _ := strings.Cut(stated, ".")
-		return group == kind.Group || !builtin && (strings.Contains(stated, "*") || related(group, kind.Group))
-	})
+	return len(m.Kinds) > 0 && (builtin || !related(finalizers.Domain(m.Finalizer), kind.Group)) &&
+		!slices.ContainsFunc(m.Kinds, func(stated string) bool {
+			_, group, _ := strings.Cut(stated, ".")
+			return group == kind.Group || !builtin && (strings.Contains(stated, "*") || related(group, kind.Group))
+		})
 }
 
 // OfOthers returns the entry of a controller that has the finalizer on other kinds alone, with all of these; nil for none.
@@ -395,7 +397,8 @@ func isPerson(manager string) bool { return isManifest(manager) || begins(manage
 // isManifest reports whether a field manager is a tool that applies what people wrote: a finalizer in that may be there for a
 // controller.
 func isManifest(manager string) bool {
-	exactly := slices.Contains([]string{"kubectl", "helm", "Helm", "argocd", "argocd-controller", "argocd-server", "argocd-application-controller", "HashiCorp", "kustomize-controller", "helm-controller", "terraform", "Terraform", "pulumi"}, manager)
+	exactly := slices.Contains([]string{"kubectl", "helm", "Helm", "argocd", "argocd-controller", "argocd-server",
+		"argocd-application-controller", "HashiCorp", "kustomize-controller", "helm-controller", "terraform", "Terraform", "pulumi"}, manager)
 	return exactly || !begins(manager, byHand) && begins(manager, []string{"kubectl-", "terraform-provider", "pulumi-"})
 }
 
@@ -411,7 +414,8 @@ func (f *searcher) complete(s *Search) {
 	workloadsUnread := slices.Concat(f.inventory().unread, s.workloadsUnread)
 	s.unread = append(s.unread, workloadsUnread...)
 	s.unread = append(s.unread, f.rights().unread...)
-	for _, resource := range []schema.GroupResource{evidence.CRDs.GroupResource(), evidence.Leases.GroupResource(), evidence.Namespaces.GroupResource()} {
+	for _, resource := range []schema.GroupResource{evidence.CRDs.GroupResource(), evidence.Leases.GroupResource(),
+		evidence.Namespaces.GroupResource()} {
 		if !f.evidence.Covers(resource, "", "") {
 			s.unread = append(s.unread, resource.String())
 		}

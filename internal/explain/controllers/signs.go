@@ -156,7 +156,8 @@ func (f *searcher) byWebhooks(s *Search, add adder) {
 				webhook, _ := webhooks[k].(map[string]any)
 				config, _, _ := unstructured.NestedMap(webhook, "clientConfig")
 				if namesGroup(webhook, s.groups) {
-					f.byService(s, config, evidence.At(resource.GroupResource().Resource+"/"+configurations[i].GetName(), fmt.Sprintf("webhooks[%d].clientConfig.service", k), ""), add)
+					f.byService(s, config, evidence.At(resource.GroupResource().Resource+"/"+configurations[i].GetName(),
+						fmt.Sprintf("webhooks[%d].clientConfig.service", k), ""), add)
 				}
 			}
 		}
@@ -198,7 +199,8 @@ func (f *searcher) byLease(s *Search, namespace string, add adder) {
 	for n := range f.evidence.Instances(evidence.Leases.GroupResource()) {
 		in, name := n.Namespace(), n.Name()
 		_, rest, _ := strings.Cut(name, ".")
-		its := domain != "" && name == domain || slices.ContainsFunc(ownNames(s.Setters), func(setter string) bool { return calledAfter(name, setter) })
+		its := domain != "" && name == domain ||
+			slices.ContainsFunc(ownNames(s.Setters), func(setter string) bool { return calledAfter(name, setter) })
 		for _, m := range s.Known {
 			its = its || slices.ContainsFunc(m.Leases, func(l finalizers.Lease) bool { return l.Is(in, name, namespace) })
 		}
@@ -261,7 +263,8 @@ func (f *searcher) ofTenants(s *Search, in string) bool {
 		if g.namespace != in || !g.covers(evidence.Leases.GroupResource()) || !g.allows(changing...) {
 			continue
 		}
-		if tenants = true; slices.ContainsFunc(r.of[g.key()], func(g *grant) bool { return g.covers(s.resource.GroupResource()) && g.allows(changing...) }) {
+		if tenants = true; slices.ContainsFunc(r.of[g.key()],
+			func(g *grant) bool { return g.covers(s.resource.GroupResource()) && g.allows(changing...) }) {
 			return false
 		}
 	}
@@ -271,7 +274,8 @@ func (f *searcher) ofTenants(s *Search, in string) bool {
 // workloadElsewhere returns the workload of which a pod that holds a lease in another namespace is, by its name; nil for none.
 func (f *searcher) workloadElsewhere(in, pod string) *Workload {
 	for _, l := range f.inventory().workloads {
-		if l.namespace != in && generatedName().MatchString(pod) && isPodOf(l.name, pod) && len(f.evidence.Named(evidence.Pods.GroupResource(), l.namespace, pod)) > 0 {
+		if l.namespace != in && generatedName().MatchString(pod) && isPodOf(l.name, pod) &&
+			len(f.evidence.Named(evidence.Pods.GroupResource(), l.namespace, pod)) > 0 {
 			return l
 		}
 	}

@@ -32,7 +32,8 @@ type statusOf struct {
 // left out.
 func (f *Finder) foreign(full *unstructured.Unstructured, by *Workload) map[string]bool {
 	own, others := map[string]bool{}, map[string]bool{}
-	known := by != nil && slices.ContainsFunc(full.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return by.calledBy(e.Manager) })
+	known := by != nil &&
+		slices.ContainsFunc(full.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return by.calledBy(e.Manager) })
 	for _, entry := range full.GetManagedFields() {
 		if entry.FieldsV1 == nil {
 			continue

@@ -20,8 +20,8 @@ import (
 // object: rights alone do not say so, least of all those of the type's own operator,
 // which has them anyway.
 
-// isAnother reports whether a workload is a bystander for certain: it answers webhooks beside a controller; the catalogue gives the finalizer to the pods of an instance that
-// exists; or to a controller of which
+// isAnother reports whether a workload is a bystander for certain: it answers webhooks beside a controller; the catalogue gives the
+// finalizer to the pods of an instance that exists; or to a controller of which
 // nobody is in its place or called so, and has the workload as the controller of others; or it gives it to one that runs
 // elsewhere, and nothing but the type points at the workload.
 func (f *Finder) isAnother(n graph.Node, s *Search, c *Candidate) bool {
@@ -37,11 +37,12 @@ func (f *Finder) isAnother(n graph.Node, s *Search, c *Candidate) bool {
 	return s.Vacant() && f.livesElsewhere(s, c.Workload) || f.Elsewhere(s) != ""
 }
 
-// beside returns the candidate that runs as the account of a workload which answers webhooks, and of which nothing else tells that it is the
-// controller; nil for none. By their names it may be for certain that it does only that.
+// beside returns the candidate that runs as the account of a workload which answers webhooks, and of which nothing else tells that it is
+// the controller; nil for none. By their names it may be for certain that it does only that.
 func (s *Search) beside(l *Workload) (controller *Candidate, only bool) {
 	admits := func(c *Candidate) bool {
-		return slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path == byConversion || strings.HasPrefix(e.Path, "webhooks[") })
+		return slices.ContainsFunc(c.Signs,
+			func(e evidence.Fact) bool { return e.Path == byConversion || strings.HasPrefix(e.Path, "webhooks[") })
 	}
 	called := func(c *Workload, words ...string) bool {
 		is := func(word string) bool { return slices.Contains(words, strings.TrimSuffix(word, "s")) }
@@ -53,7 +54,8 @@ func (s *Search) beside(l *Workload) (controller *Candidate, only bool) {
 	}
 	webhook := called(l, "webhook", "admission")
 	for _, c := range s.candidates {
-		if c.uid == l.uid || c.Account() != l.Account() || admits(c) || called(c.Workload, "webhook", "admission") || !webhook && called(l, controllerWords...) {
+		if c.uid == l.uid || c.Account() != l.Account() || admits(c) || called(c.Workload, "webhook", "admission") ||
+			!webhook && called(l, controllerWords...) {
 			continue
 		}
 		if controller = c; called(c.Workload, controllerWords...) || webhook && strings.HasPrefix(l.name, c.name+"-") {
@@ -71,8 +73,8 @@ func (f *Finder) madeFor(n graph.Node, l *Workload) bool {
 }
 
 // bound reports whether a candidate is the controller of an object in a namespace even if it may not change that. What is called after its
-// image alone may be of another product, and so may what has lost a role that is gone, and is called so; what has rights to another group of
-// the product alone may be a later version, which has no such objects.
+// image alone may be of another product, and so may what has lost a role that is gone, and is called so; what has rights to another group
+// of the product alone may be a later version, which has no such objects.
 func (f *Finder) bound(s *Search, k *Contender, namespace string) bool {
 	switch {
 	case !k.strong:
@@ -117,7 +119,8 @@ func ownNames(setters []string) []string {
 	return slices.DeleteFunc(slices.Clone(setters), func(m string) bool { return IsCommon(m) || isPerson(m) })
 }
 
-// maySet reports whether what has a name may have set the finalizer: where those who did have names of their own, it shares a word with one.
+// maySet reports whether what has a name may have set the finalizer: where those who did have names of their own, it shares a word with
+// one.
 func (s *Search) maySet(name string) bool {
 	own := ownNames(s.Setters)
 	return len(own) == 0 || slices.ContainsFunc(own, func(setter string) bool { return shareWord(setter, name) })
@@ -211,7 +214,8 @@ func calling(name string) string {
 
 // akin reports whether a name or label of the workload is one of the finalizer's or of the type's.
 func (c *Candidate) akin(s *Search) bool {
-	return c.kindred(s, false, false) || shareWord(strings.Join(append(slices.Clone(c.programs), c.name), " "), strings.ToLower(s.resource.Kind)+" "+s.resource.Group)
+	return c.kindred(s, false, false) || shareWord(strings.Join(append(slices.Clone(c.programs), c.name), " "),
+		strings.ToLower(s.resource.Kind)+" "+s.resource.Group)
 }
 
 // strangers are who has changed such objects since their deletion and is no workload that is there, nor a component
@@ -251,7 +255,8 @@ func (f *Finder) apart(s *Search, c *Candidate, namespace string) bool {
 		return true
 	}
 	return slices.ContainsFunc(f.rights().holders(resource), func(g *grant) bool {
-		return g.namespace == namespace && g.subject.Kind == "ServiceAccount" && g.subject.Name == own.Name && g.subject.Namespace != own.Namespace
+		return g.namespace == namespace && g.subject.Kind == "ServiceAccount" && g.subject.Name == own.Name &&
+			g.subject.Namespace != own.Namespace
 	})
 }
 
@@ -313,7 +318,8 @@ func (c *Candidate) mayBe(implementation string) bool {
 }
 
 // apiWords are those of the APIs that have implementations, which tell nothing of which it is.
-var apiWords = []string{"gateway", "ingress", "class", "gatewayclass", "networking", "csi", "driver", "storage", "provisioner", "k8s", "api", "proxy"}
+var apiWords = []string{"gateway", "ingress", "class", "gatewayclass", "networking", "csi", "driver", "storage",
+	"provisioner", "k8s", "api", "proxy"}
 
 // managersIn returns the field managers that have set a finalizer on an object, and all
 // that have written to it but for people.

@@ -160,7 +160,8 @@ func (l *Workload) Ref() string {
 	return strings.ToLower(l.resource.Kind) + "/" + l.name
 }
 
-// Speaker names what kubectl logs takes, of a CronJob the Job that was made last (kubernetes/pkg/controller/cronjob, getJobName); empty for none.
+// Speaker names what kubectl logs takes, of a CronJob the Job that was made last (kubernetes/pkg/controller/cronjob, getJobName); empty for
+// none.
 func (l *Workload) Speaker() string {
 	if l.resource.Kind != "CronJob" {
 		return cmp.Or(l.speaks, l.Ref())
@@ -222,7 +223,8 @@ func newWorkload(resource *graph.Resource, object runtime.Object, words *interne
 }
 
 // templated takes what all workloads have.
-func templated(resource *graph.Resource, m *metav1.ObjectMeta, replicas *int32, selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, words *interner) *Workload {
+func templated(resource *graph.Resource, m *metav1.ObjectMeta, replicas *int32, selector *metav1.LabelSelector,
+	template *corev1.PodTemplateSpec, words *interner) *Workload {
 	l := &Workload{
 		resource: resource, namespace: words.one(m.Namespace), name: m.Name, uid: m.UID,
 		Replicas: 1, selector: words.one(selectorText(selector)), made: m.CreationTimestamp.Unix(), deleted: m.DeletionTimestamp,
@@ -363,8 +365,10 @@ func (f *liveness) shared(l *Workload, n graph.Node) bool {
 // nothing.
 func IsCommon(name string) bool {
 	return slices.Contains([]string{
-		"manager", "controller", "operator", "controller-manager", "main", "app", "server", "sh", "bash", "unknown", "Go-http-client", "before-first-apply",
-		"OpenAPI-Generator", "python-requests", "kopf", "lightkube", "fabric8-kubernetes-client", "okhttp", "Java", "node-fetch", "axios", "kube-rs",
+		"manager", "controller", "operator", "controller-manager", "main", "app", "server", "sh", "bash", "unknown",
+		"Go-http-client", "before-first-apply",
+		"OpenAPI-Generator", "python-requests", "kopf", "lightkube", "fabric8-kubernetes-client", "okhttp", "Java",
+		"node-fetch", "axios", "kube-rs",
 	}, name)
 }
 
@@ -395,7 +399,8 @@ func (f *roster) isOfOther(l *Workload, pod *unstructured.Unstructured) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && slices.ContainsFunc(f.inventory().workloads, func(o *Workload) bool {
 		hash, begins := strings.CutPrefix(owner.Name, o.name+"-")
-		return o.namespace == l.namespace && o.uid != l.uid && (o.uid == owner.UID || begins && owner.Kind == "ReplicaSet" && !strings.Contains(hash, "-"))
+		return o.namespace == l.namespace && o.uid != l.uid &&
+			(o.uid == owner.UID || begins && owner.Kind == "ReplicaSet" && !strings.Contains(hash, "-"))
 	})
 }
 
@@ -419,7 +424,8 @@ func (f *roster) loosePods(namespace, program string) []*Workload {
 		}
 		o := n.Object()
 		owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences})
-		if owner != nil && slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) && f.ownerKnown(o.Namespace, owner) {
+		if owner != nil && slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) &&
+			f.ownerKnown(o.Namespace, owner) {
 			continue
 		}
 		if full, err := f.evidence.Whole(n); err == nil && !evidence.PodEnded(full) && !f.selected(full) {

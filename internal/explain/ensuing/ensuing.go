@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ensuing says what others than the garbage collector delete because objects go: the pods of nodes, those that a StatefulSet ends after
-// one of them, what a tool's own object has deployed, and what waited for a guard. What the garbage collector deletes is graph.Fall.
+// Package ensuing says what others than the garbage collector delete because objects go: the pods of nodes, those that a StatefulSet ends
+// after one of them, what a tool's own object has deployed, and what waited for a guard. What the garbage collector deletes is graph.Fall.
 package ensuing
 
 import (
@@ -86,7 +86,8 @@ type condemned struct {
 // New returns a Finder that has read nothing. The reader's and the reviewer's graph is that of the source.
 func New(ctx context.Context, source evidence.Source, reader *evidence.Reader, reviewer *admission.Reviewer) *Finder {
 	return &Finder{
-		ctx: ctx, cluster: source.Cluster, reader: reader, reviewer: reviewer, graph: source.Graph, sets: map[types.UID]condemned{}, nodes: map[string]*OnNode{},
+		ctx: ctx, cluster: source.Cluster, reader: reader, reviewer: reviewer, graph: source.Graph, sets: map[types.UID]condemned{},
+		nodes: map[string]*OnNode{},
 	}
 }
 
@@ -200,7 +201,8 @@ func (f *Finder) attached(n graph.Node) ([]graph.Node, error) {
 func (f *Finder) tokens(of []graph.Node) (map[types.UID][]graph.Node, error) {
 	in := sets.New[string]()
 	for _, n := range of {
-		if n.Resource().GroupResource() == evidence.ServiceAccounts.GroupResource() && len(f.reader.Within(evidence.Secrets.GroupResource(), n.Namespace())) > 0 {
+		if n.Resource().GroupResource() == evidence.ServiceAccounts.GroupResource() &&
+			len(f.reader.Within(evidence.Secrets.GroupResource(), n.Namespace())) > 0 {
 			in.Insert(n.Namespace())
 		}
 	}
@@ -252,7 +254,8 @@ func (f *Finder) deployed(n graph.Node) ([]graph.Node, error) {
 	return all.Sorted(), nil
 }
 
-// Unwanted are the objects that the controller of a type deletes as soon as it acts again, and the objects of the type that could not be read.
+// Unwanted are the objects that the controller of a type deletes as soon as it acts again, and the objects of the type that could not be
+// read.
 func (f *Finder) Unwanted(of schema.GroupResource) (all graph.Set, unread []graph.Node) {
 	if !delivery.Deploys(of) {
 		return all, nil
@@ -332,8 +335,8 @@ func (f *Finder) ofJob(pod graph.Node, fresh []graph.Node) (others, expires []gr
 	return nil, nil, nil
 }
 
-// MayEnd reports whether a Job may fail when so many of its pods are deleted, and whether it is deleted itself because it may have finished then: a pod
-// that ends well when it is told to has succeeded (pkg/controller/job/job_controller.go, syncJob and finishJob).
+// MayEnd reports whether a Job may fail when so many of its pods are deleted, and whether it is deleted itself because it may have finished
+// then: a pod that ends well when it is told to has succeeded (pkg/controller/job/job_controller.go, syncJob and finishJob).
 func MayEnd(job *unstructured.Unstructured, gone int64) (fails, expires bool) {
 	_, expires, _ = unstructured.NestedInt64(job.Object, "spec", "ttlSecondsAfterFinished")
 	waits := false // for its last pods

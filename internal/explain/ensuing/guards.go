@@ -43,8 +43,8 @@ func (all guards) add(id graph.Identity, waits func(graph.Node) bool, without ..
 // Backends are the types without which nothing answers at a service.
 var Backends = sets.New("services", "pods", "namespaces", "endpointslices")
 
-// Guards returns those that go with objects, or let everything pass without them: webhooks, those that are passed over without their backend,
-// policies, their bindings, and parameters without which nothing is denied. What could not be read is noted by the reader.
+// Guards returns those that go with objects, or let everything pass without them: webhooks, those that are passed over without their
+// backend, policies, their bindings, and parameters without which nothing is denied. What could not be read is noted by the reader.
 func (f *Finder) Guards(going graph.Set) []*Guard {
 	all := guards{}
 	f.webhooks(all, going)
@@ -128,8 +128,8 @@ func Remade(n graph.Node, goes func(types.UID) bool) bool {
 	})
 }
 
-// Silenced reports whether what answers at a service now does not without what goes. Where that could not be read it may, when anything of the
-// namespace goes that could be it, and certainly does when all of it goes.
+// Silenced reports whether what answers at a service now does not without what goes. Where that could not be read it may, when anything of
+// the namespace goes that could be it, and certainly does when all of it goes.
 func Silenced(now, then *admission.Reviewer, namespace, name string, going iter.Seq[graph.Identity]) (silenced, certain bool) {
 	serving := then.Serving(namespace, name)
 	if serving.Dead {

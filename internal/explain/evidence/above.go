@@ -25,7 +25,8 @@ func NewAbove(g *graph.Graph) Above {
 	return a
 }
 
-// Any reports whether something holds for an object or for one above it: its owners, its namespace, the StatefulSet of which a claim may be, and theirs.
+// Any reports whether something holds for an object or for one above it: its owners, its namespace, the StatefulSet of which a claim may
+// be, and theirs.
 func (a Above) Any(n graph.Node, is func(graph.Node) bool) bool {
 	above := graph.NewSet(n)
 	for queue := above.Sorted(); len(queue) > 0; queue = queue[1:] {
@@ -49,7 +50,8 @@ func (a Above) Any(n graph.Node, is func(graph.Node) bool) bool {
 
 // mayMake reports whether a claim may be of a template of a StatefulSet, by their names.
 func mayMake(set, claim graph.Node) bool {
-	if set.Resource().GroupResource() != StatefulSets.GroupResource() || claim.Resource().GroupResource() != Claims.GroupResource() || set.Namespace() != claim.Namespace() {
+	if set.Resource().GroupResource() != StatefulSets.GroupResource() || claim.Resource().GroupResource() != Claims.GroupResource() ||
+		set.Namespace() != claim.Namespace() {
 		return false
 	}
 	at := strings.LastIndex(claim.Name(), "-")

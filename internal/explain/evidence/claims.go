@@ -31,7 +31,8 @@ func ProtectsClaim(pod *unstructured.Unstructured, claim *graph.Object) bool {
 		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name == claim.Name {
 			return true
 		}
-		if _, ephemeral := volume["ephemeral"]; ephemeral && !down && claim.Name == pod.GetName()+"-"+Text(volume["name"]) && controls(pod, claim) {
+		if _, ephemeral := volume["ephemeral"]; ephemeral && !down && claim.Name == pod.GetName()+"-"+Text(volume["name"]) &&
+			controls(pod, claim) {
 			return true
 		}
 	}
@@ -74,7 +75,8 @@ func ordinalOf(set *unstructured.Unstructured, name string) int64 {
 	return -1
 }
 
-// Condemned returns the pods that a StatefulSet has to end because it was made smaller, one after another, with the claims that it deletes then.
+// Condemned returns the pods that a StatefulSet has to end because it was made smaller, one after another, with the claims that it deletes
+// then.
 func Condemned(whole *unstructured.Unstructured, set graph.Node, nodes iter.Seq[graph.Node]) []graph.Node {
 	var all []graph.Node
 	for n := range nodes {

@@ -41,27 +41,30 @@ func (f Fact) Equal(other Fact) bool { return f.Key() == other.Key() }
 
 // The types that explanations know by name.
 var (
-	Pods                = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	Nodes               = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	Services            = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	Namespaces          = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	Volumes             = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
-	Claims              = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	Secrets             = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-	ConfigMaps          = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	StatefulSets        = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
-	Leases              = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	APIServices         = graph.APIServices
-	ServiceAccounts     = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
-	EndpointSlices      = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
-	CRDs                = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	ValidatingWebhooks  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
-	MutatingWebhooks    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
+	Pods               = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	Nodes              = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	Services           = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	Namespaces         = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	Volumes            = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+	Claims             = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	Secrets            = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	ConfigMaps         = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	StatefulSets       = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	Leases             = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	APIServices        = graph.APIServices
+	ServiceAccounts    = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	EndpointSlices     = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	CRDs               = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	ValidatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "validatingwebhookconfigurations"}
+	MutatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "mutatingwebhookconfigurations"}
 	ClusterRoleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
-	AdmissionPolicies   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
-	PriorityClasses     = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}
-	RuntimeClasses      = schema.GroupVersionResource{Group: "node.k8s.io", Version: "v1", Resource: "runtimeclasses"}
-	ResourceQuotas      = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+	AdmissionPolicies   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "validatingadmissionpolicies"}
+	PriorityClasses = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}
+	RuntimeClasses  = schema.GroupVersionResource{Group: "node.k8s.io", Version: "v1", Resource: "runtimeclasses"}
+	ResourceQuotas  = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 )
 
 // VolumeSnapshots and their contents (kubernetes-csi/external-snapshotter), whatever version is served.
@@ -84,7 +87,8 @@ var Copies = []Copy{
 	{Snapshots, SnapshotContents, "VolumeSnapshotContent", "volumeSnapshotRef"},
 	{
 		schema.GroupResource{Group: "groupsnapshot.storage.k8s.io", Resource: "volumegroupsnapshots"},
-		schema.GroupResource{Group: "groupsnapshot.storage.k8s.io", Resource: "volumegroupsnapshotcontents"}, "VolumeGroupSnapshotContent", "volumeGroupSnapshotRef",
+		schema.GroupResource{Group: "groupsnapshot.storage.k8s.io", Resource: "volumegroupsnapshotcontents"}, "VolumeGroupSnapshotContent",
+		"volumeGroupSnapshotRef",
 	},
 }
 
@@ -99,8 +103,10 @@ func Stores(of schema.GroupResource) bool {
 }
 
 var kinds = map[schema.GroupVersionResource]string{
-	Pods: "Pod", Nodes: "Node", Services: "Service", Namespaces: "Namespace", Claims: "PersistentVolumeClaim", Volumes: "PersistentVolume", Leases: "Lease", Secrets: "Secret", ConfigMaps: "ConfigMap",
-	ServiceAccounts: "ServiceAccount", APIServices: "APIService", CRDs: "CustomResourceDefinition", AdmissionPolicies: "ValidatingAdmissionPolicy", ClusterRoleBindings: "ClusterRoleBinding",
+	Pods: "Pod", Nodes: "Node", Services: "Service", Namespaces: "Namespace", Claims: "PersistentVolumeClaim", Volumes: "PersistentVolume",
+	Leases: "Lease", Secrets: "Secret", ConfigMaps: "ConfigMap",
+	ServiceAccounts: "ServiceAccount", APIServices: "APIService", CRDs: "CustomResourceDefinition",
+	AdmissionPolicies: "ValidatingAdmissionPolicy", ClusterRoleBindings: "ClusterRoleBinding",
 	PriorityClasses: "PriorityClass", RuntimeClasses: "RuntimeClass", ResourceQuotas: "ResourceQuota",
 }
 

@@ -119,12 +119,13 @@ func (r *lists) indexed(p place) *found {
 	if p.resource == Pods {
 		list = r.podsIn(p.namespace).ending
 	} else {
-		list.err = r.source.Cluster.EachMentioning(r.ctx, p.resource, p.namespace, []string{"deletionTimestamp"}, begin, func(o *unstructured.Unstructured) error {
-			if o.GetDeletionTimestamp() == nil || r.gone(o.GetUID()) {
-				return nil
-			}
-			return list.pack(o)
-		})
+		list.err = r.source.Cluster.EachMentioning(r.ctx, p.resource, p.namespace, []string{"deletionTimestamp"}, begin,
+			func(o *unstructured.Unstructured) error {
+				if o.GetDeletionTimestamp() == nil || r.gone(o.GetUID()) {
+					return nil
+				}
+				return list.pack(o)
+			})
 	}
 	return list
 }
@@ -169,9 +170,10 @@ func (m *metadata) Where(resource schema.GroupResource, in sets.Set[string]) []s
 	return sets.List(in)
 }
 
-// EachNaming yields the objects of a resource in a namespace, empty for all, that have one of the texts anywhere, also within a longer one, as
-// Cluster has it.
-func (r *lists) EachNaming(resource schema.GroupVersionResource, namespace string, texts []string, begin func(), yield func(*unstructured.Unstructured)) error {
+// EachNaming yields the objects of a resource in a namespace, empty for all, that have one of the texts anywhere, also within a longer one,
+// as Cluster has it.
+func (r *lists) EachNaming(resource schema.GroupVersionResource, namespace string, texts []string, begin func(),
+	yield func(*unstructured.Unstructured)) error {
 	err := r.source.Cluster.EachNaming(r.ctx, resource, namespace, texts, begin, func(o *unstructured.Unstructured) error {
 		if !r.gone(o.GetUID()) {
 			yield(o)
@@ -190,12 +192,13 @@ func (r *lists) Mentioning(resource schema.GroupVersionResource, namespace strin
 	if known {
 		return l.items, l.err
 	}
-	l.err = r.source.Cluster.EachMentioning(r.ctx, resource, namespace, texts, func() { l.items = nil }, func(o *unstructured.Unstructured) error {
-		if !r.gone(o.GetUID()) {
-			l.items = append(l.items, *o)
-		}
-		return nil
-	})
+	l.err = r.source.Cluster.EachMentioning(r.ctx, resource, namespace, texts, func() { l.items = nil },
+		func(o *unstructured.Unstructured) error {
+			if !r.gone(o.GetUID()) {
+				l.items = append(l.items, *o)
+			}
+			return nil
+		})
 	r.mentioned[asked] = l
 	r.note(place{resource, namespace, ""}, l.err)
 	return l.items, l.err

@@ -94,8 +94,8 @@ func (r *lists) readPods(namespace string) (l podList) {
 
 func isClaim(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
 
-// EachPod calls begin, and then yield with each pod of the cluster that is on a node. When it has to read the list again, it calls begin again: what
-// came before does not count.
+// EachPod calls begin, and then yield with each pod of the cluster that is on a node. When it has to read the list again, it calls begin
+// again: what came before does not count.
 func EachPod(ctx context.Context, cluster Cluster, begin func(), yield func(*corev1.Pod)) error {
 	return cluster.EachTyped(ctx, Pods, "Pod", "", begin, func(o runtime.Object) error {
 		pod, is := o.(*corev1.Pod)

@@ -32,12 +32,15 @@ type Cluster interface {
 	// EachMentioning calls begin, and then yield with each object of a List that has a field
 	// of one of the names, wherever. When it has to read the list again, it calls begin
 	// again: what came before does not count. After an error there may be more of them.
-	EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error
+	EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(),
+		yield func(*unstructured.Unstructured) error) error
 	// EachNaming does the same with those that have one of the texts anywhere, also within a longer one. Nothing is left out of them.
-	EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(), yield func(*unstructured.Unstructured) error) error
+	EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(),
+		yield func(*unstructured.Unstructured) error) error
 	// EachTyped does it with all objects of one of Kubernetes' own types, in Go's. An object is
 	// good until yield returns, but what it points to may be kept.
-	EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(), yield func(runtime.Object) error) error
+	EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(),
+		yield func(runtime.Object) error) error
 }
 
 // Source is what a Reader works with.
@@ -93,15 +96,18 @@ type Reader struct {
 func New(ctx context.Context, source Source) *Reader {
 	r := &Reader{
 		source: source, ctx: ctx, metadata: &metadata{graph: source.Graph, without: source.Gone}, unread: &unread{},
-		objects: map[place]reading{}, early: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, asked: map[family]int{}, askedEvents: map[family]int{},
-		announced: map[place][]graph.Node{},
-		events:    map[types.UID]listing{},
+		objects: map[place]reading{}, early: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, asked: map[family]int{},
+		askedEvents: map[family]int{},
+		announced:   map[place][]graph.Node{},
+		events:      map[types.UID]listing{},
 	}
 	r.lists = &lists{
 		metadata: r.metadata, unread: r.unread, source: source, ctx: ctx,
-		all: map[place]listing{}, mentioned: map[string]listing{}, earlyLists: map[place]listing{}, pods: map[string]podList{}, indexes: map[place]*found{},
+		all: map[place]listing{}, mentioned: map[string]listing{}, earlyLists: map[place]listing{}, pods: map[string]podList{},
+		indexes: map[place]*found{},
 	}
-	r.leases = &leases{clock: &clock{Now: source.Now, ctx: ctx, wait: source.Wait, passed: source.Passed}, reads: r, again: map[graph.Identity]LeaseState{}}
+	r.leases = &leases{clock: &clock{Now: source.Now, ctx: ctx, wait: source.Wait, passed: source.Passed}, reads: r,
+		again: map[graph.Identity]LeaseState{}}
 	return r
 }
 
@@ -389,7 +395,8 @@ func (r *Reader) Events(namespace string, uid types.UID) []unstructured.Unstruct
 	r.eventsAhead(uid)
 	items, err := r.readEvents(namespace, uid)
 	r.events[uid] = listing{items, err}
-	if what := "events in namespace " + namespace; err != nil && !slices.ContainsFunc(r.unread.what, func(s string) bool { return strings.HasPrefix(s, what) }) {
+	if what := "events in namespace " + namespace; err != nil &&
+		!slices.ContainsFunc(r.unread.what, func(s string) bool { return strings.HasPrefix(s, what) }) {
 		r.NoteUnread(fmt.Sprintf("%s: %v", what, err))
 	}
 	return items

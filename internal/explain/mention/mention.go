@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mention has what objects name: one walk over all their texts, for who asks what an object names, and for who asks which objects name it.
-// It says how sure each name is, and its callers choose how sure they must be: a false one may only keep an object, or it may accuse one.
+// Package mention has what objects name: one walk over all their texts, for who asks what an object names, and for who asks which objects
+// name it. It says how sure each name is, and its callers choose how sure they must be: a false one may only keep an object, or it may
+// accuse one.
 package mention
 
 import (
@@ -147,8 +148,8 @@ func kindsIn(key string) (ofMap, ofText kind) {
 
 func capital(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
 
-// In goes over the names in an object, in a fixed order: all its texts but its own name, labels and selectors. It takes too much for a name rather than
-// too little.
+// In goes over the names in an object, in a fixed order: all its texts but its own name, labels and selectors. It takes too much for a name
+// rather than too little.
 func (r *Reader) In(o *unstructured.Unstructured) iter.Seq[*Name] {
 	return func(yield func(*Name) bool) {
 		w := &walk{r, o.GetNamespace(), o.Object, false, yield}
@@ -185,14 +186,16 @@ func (w *walk) value(v any, in map[string]any, key, path string) bool {
 
 // fields looks into a map that has a key. Paths of its fields begin with before.
 func (w *walk) fields(all map[string]any, key, before string) bool {
-	if _, manifest := all["metadata"].(map[string]any); before != "" && !w.foreign && (manifest && all["kind"] != nil || key == "values" || key == "valuesObject") {
+	if _, manifest := all["metadata"].(map[string]any); before != "" && !w.foreign && (manifest && all["kind"] != nil || key == "values" ||
+		key == "valuesObject") {
 		w.foreign = true
 		defer func() { w.foreign = false }()
 	}
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		goesOn := true
 		switch of := w.of(k); {
-		case of.nameless, of.plain && isText(all[k]), of.labels && isLabels(all[k]), k == "name" && w.ofItself(all, key, before), before+k == "metadata.namespace":
+		case of.nameless, of.plain && isText(all[k]), of.labels && isLabels(all[k]), k == "name" && w.ofItself(all, key, before),
+			before+k == "metadata.namespace":
 		case k == "name":
 			goesOn = w.named(all, key, before+k)
 		case k == "resourceNames":
@@ -236,7 +239,8 @@ func (w *walk) named(all map[string]any, key, path string) bool {
 	if !is {
 		return w.value(all["name"], all, key, path)
 	}
-	n := &Name{Text: name, Path: path, Kind: evidence.Text(all["kind"]), Group: evidence.Text(all["group"]) + evidence.Text(all["apiGroup"]), Namespace: evidence.Text(all["namespace"]), in: all, key: key}
+	n := &Name{Text: name, Path: path, Kind: evidence.Text(all["kind"]), Group: evidence.Text(all["group"]) + evidence.Text(all["apiGroup"]),
+		Namespace: evidence.Text(all["namespace"]), in: all, key: key}
 	if n.Group == "" {
 		gv, _ := schema.ParseGroupVersion(evidence.Text(all["apiVersion"]))
 		n.Group = gv.Group

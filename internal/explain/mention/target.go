@@ -15,8 +15,8 @@ import (
 // Target is an object that others may name.
 type Target struct {
 	graph.Identity
-	// full are the ways to write the name with its namespace, entry is how Flux does in inventories, and subject is the name as that of a user,
-	// or of a group.
+	// full are the ways to write the name with its namespace, entry is how Flux does in inventories, and subject is the name as that of a
+	// user, or of a group.
 	full           []string
 	entry, subject string
 	// word is in the keys of fields that name objects of the kind.
@@ -25,7 +25,8 @@ type Target struct {
 
 // To makes an object a target.
 func To(id graph.Identity) *Target {
-	t := &Target{Identity: id, word: words[id.Resource.Kind], entry: id.Namespace + "_" + id.Name + "_" + id.Resource.Group + "_" + id.Resource.Kind}
+	t := &Target{Identity: id, word: words[id.Resource.Kind], entry: id.Namespace + "_" + id.Name + "_" +
+		id.Resource.Group + "_" + id.Resource.Kind}
 	if t.word == "" {
 		t.word = strings.ToLower(id.Resource.Kind)
 	}
@@ -100,8 +101,8 @@ func (t *Target) Named(n *Name) Sure {
 	return Near
 }
 
-// space says how sure it is that a name is that of the target, a namespace: the name alone says nothing, and beside another it says where that is.
-// What it is about, an argument says itself, and a variable by its name.
+// space says how sure it is that a name is that of the target, a namespace: the name alone says nothing, and beside another it says where
+// that is. What it is about, an argument says itself, and a variable by its name.
 func (t *Target) space(n *Name) Sure {
 	called, beside := n.in["name"]
 	about := strings.Contains(strings.ToLower(n.Path+" "+n.Text+" "+evidence.Text(called)), t.word)
@@ -118,7 +119,8 @@ func (t *Target) space(n *Name) Sure {
 func (t *Target) Means(n *Name) bool {
 	r := &t.Resource
 	switch {
-	case n.Namespace != "" && t.Namespace != "" && n.Namespace != t.Namespace, n.Group != "" && n.Group != cmp.Or(r.Group, "core") && n.Group != r.Group:
+	case n.Namespace != "" && t.Namespace != "" && n.Namespace != t.Namespace, n.Group != "" &&
+		n.Group != cmp.Or(r.Group, "core") && n.Group != r.Group:
 		return false
 	case n.Sure < Stated, strings.EqualFold(n.Kind, r.Kind):
 		return true
@@ -179,7 +181,8 @@ func Has(text, name string) bool {
 		}
 		start, end := from+at, from+at+len(name)
 		before := start > 0 && (nameRune(text[start-1]) || text[start-1] == '.')
-		after := end < len(text) && (nameRune(text[end]) || text[end] == '.' && end+1 < len(text) && nameRune(text[end+1]) && !strings.HasPrefix(text[end:], ".svc"))
+		after := end < len(text) &&
+			(nameRune(text[end]) || text[end] == '.' && end+1 < len(text) && nameRune(text[end+1]) && !strings.HasPrefix(text[end:], ".svc"))
 		if !before && !after {
 			return true
 		}

@@ -84,7 +84,8 @@ func (f *Facts) TryContent(n graph.Node, most int) iter.Seq2[graph.Node, admissi
 		if f.tried == nil {
 			f.tried = map[types.UID]*tries{}
 		}
-		t = &tries{content: graph.FirstOfEach(f.Untouched(n.Name()), func(m graph.Node) schema.GroupVersionResource { return m.Resource().GroupVersionResource })}
+		t = &tries{content: graph.FirstOfEach(f.Untouched(n.Name()),
+			func(m graph.Node) schema.GroupVersionResource { return m.Resource().GroupVersionResource })}
 		f.tried[n.UID()] = t
 	}
 	asked := t.content[:min(len(t.content), most)]

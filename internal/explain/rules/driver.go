@@ -82,7 +82,8 @@ func Lasting(r *evidence.Reader, n graph.Node, reasons ...string) string {
 	for _, o := range r.Events(n.Namespace(), n.UID()) {
 		e := evidence.NewEvent(&o)
 		about := len(reasons) == 0 || slices.Contains(reasons, e.Reason)
-		if e.Type == "Warning" && about && !e.Last.Before(asked) && e.Repeats(controllers.SameFailure) && r.Now.Sub(e.Last) <= controllers.SameFailure {
+		if e.Type == "Warning" && about && !e.Last.Before(asked) && e.Repeats(controllers.SameFailure) &&
+			r.Now.Sub(e.Last) <= controllers.SameFailure {
 			return e.Message
 		}
 	}

@@ -245,7 +245,8 @@ func Unread(n graph.Node, because say.Text, what string, err error) []finding.Bl
 
 // Link leads to an object of a type that must be deleted, or change, first: by the graph when it is being deleted, to its
 // cause when it is not.
-func (f *Facts) Link(symptom finding.Kind, because say.Text, of schema.GroupVersionResource, o *unstructured.Unstructured, cause func() *finding.Cause) finding.Blocker {
+func (f *Facts) Link(symptom finding.Kind, because say.Text, of schema.GroupVersionResource, o *unstructured.Unstructured,
+	cause func() *finding.Cause) finding.Blocker {
 	b := finding.Blocker{Symptom: symptom, Because: because}
 	if m, known := f.Node(of.GroupResource(), o.GetNamespace(), o.GetUID()); known && m.BeingDeleted() {
 		b.Next = &m
@@ -283,7 +284,8 @@ func (f *Facts) Future(n graph.Node) []finding.Blocker {
 		return nil
 	}
 	return []finding.Blocker{{Because: say.Of(InTheFuture), Cause: &finding.Cause{
-		Kind: finding.ClockSkew, At: n.Identity(), Shared: true, Verdict: finding.Unknown, Summary: say.Of(RequestedAhead, duration.HumanDuration(ahead)),
+		Kind: finding.ClockSkew, At: n.Identity(), Shared: true, Verdict: finding.Unknown,
+		Summary: say.Of(RequestedAhead, duration.HumanDuration(ahead)),
 		Evidence: []finding.Fact{
 			finding.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
 			finding.At("the API server", "Date", f.Now.UTC().Format(time.RFC3339)),

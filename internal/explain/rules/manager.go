@@ -116,10 +116,11 @@ func madeByManager(n graph.Node) bool {
 		return true
 	}
 	kinds := madeOf[n.Resource().Kind]
-	return len(kinds) > 0 && graph.BuiltinGroup(n.Resource().Group) && slices.ContainsFunc(n.Object().OwnerReferences, func(ref metav1.OwnerReference) bool {
-		group, _, _ := strings.Cut(ref.APIVersion, "/")
-		return ref.Controller != nil && *ref.Controller && (group == "apps" || group == "batch") && slices.Contains(kinds, ref.Kind)
-	})
+	return len(kinds) > 0 && graph.BuiltinGroup(n.Resource().Group) &&
+		slices.ContainsFunc(n.Object().OwnerReferences, func(ref metav1.OwnerReference) bool {
+			group, _, _ := strings.Cut(ref.APIVersion, "/")
+			return ref.Controller != nil && *ref.Controller && (group == "apps" || group == "batch") && slices.Contains(kinds, ref.Kind)
+		})
 }
 
 // suspect is an object that a working controller manager would have handled long ago, with what that would have done.
@@ -157,7 +158,8 @@ func idle(f *Facts, n graph.Node) say.Text {
 	switch {
 	case f.NamespaceGone(o.Namespace) && !f.Changeable(n):
 	case o.Resource.IsNamespace():
-		if full, err := f.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && slices.Contains(SpecFinalizers(full), "kubernetes") && f.Emptiable(n) {
+		if full, err := f.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && slices.Contains(SpecFinalizers(full), "kubernetes") &&
+			f.Emptiable(n) {
 			return say.Of(NoCondition)
 		}
 	case !f.Incomplete().IsZero():

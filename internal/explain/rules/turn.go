@@ -60,9 +60,11 @@ func (m *Manager) Cause(key string, summary say.Text) *finding.Cause {
 func (m *Manager) repair() []finding.Way {
 	in := graph.Identity{Namespace: "kube-system"}
 	if m.Lease == evidence.LeaseMissing {
-		return []finding.Way{finding.See(remedy.Look{Of: in, Words: "get pods -l", Args: []string{"component=kube-controller-manager"}, Flags: " -o wide"}, FindManager)}
+		return []finding.Way{finding.See(remedy.Look{Of: in, Words: "get pods -l", Args: []string{"component=kube-controller-manager"},
+			Flags: " -o wide"}, FindManager)}
 	}
-	return []finding.Way{finding.See(remedy.Look{Of: in, Words: "get lease", Args: []string{"kube-controller-manager"}, Flags: " -o yaml"}, FindHolder)}
+	return []finding.Way{finding.See(remedy.Look{Of: in, Words: "get lease", Args: []string{"kube-controller-manager"}, Flags: " -o yaml"},
+		FindHolder)}
 }
 
 // collecting is the plugin's own garbage collection, for an object that waits for the garbage collector's.

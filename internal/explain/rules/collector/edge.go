@@ -90,7 +90,8 @@ func dropping(ref graph.Reference, effect say.Text) finding.Way {
 // release makes the reference one that does not block.
 func (e edge) release(ref graph.Reference) finding.Way {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
-	return finding.Does(remedy.PatchOf(e.dependent.Identity(), remedy.Test(at+"/uid", ref.UID), remedy.Replace(at+"/blockOwnerDeletion", false)), NotWaitFor, e.dependent.Identity(), e.afterwards()).At(finding.Disruptive)
+	return finding.Does(remedy.PatchOf(e.dependent.Identity(), remedy.Test(at+"/uid", ref.UID),
+		remedy.Replace(at+"/blockOwnerDeletion", false)), NotWaitFor, e.dependent.Identity(), e.afterwards()).At(finding.Disruptive)
 }
 
 // drop removes the reference from the dependent.
@@ -148,12 +149,14 @@ func FreeOwner(owner, dependent graph.Node) finding.Way {
 // would keep it: then none deletes that. Each says what must be allowed first.
 func (e edge) free(reviewer *admission.Reviewer) []finding.Way {
 	id, ways := e.dependent.Identity(), e.ways()
-	first := unless(reviewer, say.Of(ChangeOf, e.owner.Identity()), func() admission.Reply { return reviewer.TryRemoval(e.owner, metav1.FinalizerDeleteDependents) })
+	first := unless(reviewer, say.Of(ChangeOf, e.owner.Identity()),
+		func() admission.Reply { return reviewer.TryRemoval(e.owner, metav1.FinalizerDeleteDependents) })
 	ways[0].Effect = first.Then(ways[0].Effect)
 	if e.keeper != nil {
 		ways = ways[:1]
 		if ref := e.reference(); ref != nil {
-			ways = append(ways, dropping(*ref, say.Of(OnceAllowed, e.changeable()).And(DropAsCollector, say.Of(KeptByOther, id, ownerName(e.keeper)))).At(finding.Safe))
+			ways = append(ways,
+				dropping(*ref, say.Of(OnceAllowed, e.changeable()).And(DropAsCollector, say.Of(KeptByOther, id, ownerName(e.keeper)))).At(finding.Safe))
 		}
 		return ways
 	}

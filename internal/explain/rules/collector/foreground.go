@@ -31,7 +31,8 @@ func HalfDeleted(n graph.Node) finding.Blocker {
 	return finding.Blocker{Because: say.Of(NothingBlocks), Cause: &finding.Cause{
 		Kind: finding.HalfDeleted, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(DeletionBroken),
 		Evidence: []finding.Fact{
-			finding.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)), finding.Field(n, "metadata.finalizers", "none"),
+			finding.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
+			finding.Field(n, "metadata.finalizers", "none"),
 		},
 		Ways: []finding.Way{again(n.Identity(), FinishDeletion)},
 	}}
@@ -44,7 +45,8 @@ func Foreground(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 	f.Needs(graph.Part{}) // references are by UID, and count wherever they are
 	acts, waiting := len(blockers) == 0 && !f.NamespaceGone(n.Namespace()), false
 	blocking := n.BlockingDependents()
-	waits := finding.Blocker{Symptom: finding.GcFgBlocking, Because: say.Of(WaitsForDependents, evidence.Some(len(blocking), "blocking dependent"))}
+	waits := finding.Blocker{Symptom: finding.GcFgBlocking,
+		Because: say.Of(WaitsForDependents, evidence.Some(len(blocking), "blocking dependent"))}
 	if c := remadeDependents(f, n, blocking); c != nil {
 		b := waits
 		b.Cause = c
@@ -140,7 +142,8 @@ func remadeDependents(f *rules.Facts, n graph.Node, blocking []graph.Node) *find
 			continue // gone since the graph was read, as dependents on their way are: by whom it was created it does not say any more
 		}
 		creator = cmp.Or(creator, f.FirstManager(d))
-		c.Evidence = append(c.Evidence, finding.FieldSays(d, "metadata.creationTimestamp", CreationBy, d.Object().CreationTimestamp.UTC().Format(time.RFC3339), cmp.Or(f.FirstManager(d), "a user")))
+		c.Evidence = append(c.Evidence, finding.FieldSays(d, "metadata.creationTimestamp", CreationBy,
+			d.Object().CreationTimestamp.UTC().Format(time.RFC3339), cmp.Or(f.FirstManager(d), "a user")))
 		if len(c.Evidence) == evidence.MaxShown {
 			break
 		}
@@ -198,7 +201,8 @@ func blindCollector(f *rules.Facts, n graph.Node) []finding.Blocker {
 		}
 		if root := definition.Unlisted(f, u); root != nil {
 			because := say.Of(TypeUnlisted)
-			blockers = append(blockers, finding.Blocker{Symptom: finding.GcBlind, Because: because, Cause: root}, finding.Blocker{Because: because, Cause: blind(n.Identity(), n.Finalizers(), goes(n), root.Fact())})
+			blockers = append(blockers, finding.Blocker{Symptom: finding.GcBlind, Because: because, Cause: root},
+				finding.Blocker{Because: because, Cause: blind(n.Identity(), n.Finalizers(), goes(n), root.Fact())})
 		}
 	}
 	return blockers
@@ -254,16 +258,18 @@ func denied(f *rules.Facts, owner, d graph.Node) []finding.Blocker {
 	if by.Verdict != finding.Stuck {
 		because, summary = say.Of(Might, ofOwner), say.Of(Might, ofDependent).And(YouCannot)
 	}
-	c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck), func(c *finding.Cause) {
-		c.At, c.Verdict, c.Summary, c.Decides = d.Identity(), by.Verdict, summary, write.Says(r.Refusal)
-		c.Evidence = []finding.Fact{e.fact(), r.Fact()}
-		c.Ways = e.free(f.Admission)
-	})
+	c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck),
+		func(c *finding.Cause) {
+			c.At, c.Verdict, c.Summary, c.Decides = d.Identity(), by.Verdict, summary, write.Says(r.Refusal)
+			c.Evidence = []finding.Fact{e.fact(), r.Fact()}
+			c.Ways = e.free(f.Admission)
+		})
 	c.Own = []finding.Fact{e.fact()}
 	if by.Verdict == finding.Stuck {
 		c.Of = by
 	}
-	return []finding.Blocker{{Symptom: finding.GcFgDenied, Because: because, Cause: by}, {Symptom: finding.GcFgBlocking, Because: because, Cause: &c}}
+	return []finding.Blocker{{Symptom: finding.GcFgDenied, Because: because, Cause: by},
+		{Symptom: finding.GcFgBlocking, Because: because, Cause: &c}}
 }
 
 // Cycle is a ring of owners in foreground deletion, or one that owns itself. The garbage collector breaks only rings that it
@@ -296,7 +302,8 @@ func ringEvidence(g *graph.Graph, ring []types.UID) []finding.Fact {
 		}
 		for _, ref := range m.Owners() {
 			if ref.Blocking() && slices.Contains(ring, ref.UID) {
-				facts = append(facts, finding.Field(m, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s/%s, blockOwnerDeletion: true", ref.Kind, ref.Name)))
+				facts = append(facts, finding.Field(m, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index),
+					fmt.Sprintf("%s/%s, blockOwnerDeletion: true", ref.Kind, ref.Name)))
 			}
 		}
 	}

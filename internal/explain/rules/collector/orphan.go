@@ -54,7 +54,8 @@ func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
 		return turn(f, n, finding.GcOrphanPending, say.Of(OrphanDependents))
 	}
 	c := &finding.Cause{
-		Kind: finding.GcOrphanPending, At: n.Identity(), Key: "denied", Verdict: by.Verdict, Summary: say.Of(OrphanFinalizer), Decides: write.Says(r.Refusal),
+		Kind: finding.GcOrphanPending, At: n.Identity(), Key: "denied", Verdict: by.Verdict, Summary: say.Of(OrphanFinalizer),
+		Decides:  write.Says(r.Refusal),
 		Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), r.Fact()},
 	}
 	if n.HasDependents() {

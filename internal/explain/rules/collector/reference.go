@@ -27,7 +27,8 @@ func untouched(f *rules.Facts, owner, d graph.Node) *finding.Cause {
 		case graph.UnlistedOwner:
 			return &finding.Cause{
 				Kind: finding.NotRead, At: d.Identity(), Key: "owner", Verdict: finding.Unknown, Summary: say.Of(OwnerUnread, ownerName(&ref)),
-				Evidence: []finding.Fact{finding.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), say.Of(OfVersion, ref.APIVersion, ownerName(&ref)))},
+				Evidence: []finding.Fact{finding.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index),
+					say.Of(OfVersion, ref.APIVersion, ownerName(&ref)))},
 			}
 		}
 	}
@@ -41,7 +42,8 @@ func acrossNamespaces(owner, d graph.Node) *finding.Cause {
 	for _, ref := range d.Owners() {
 		if ref.UID == owner.UID() && ref.Reason == graph.WrongNamespace && ref.Blocking() {
 			return &finding.Cause{
-				Kind: finding.GcFgOwnerrefScope, At: d.Identity(), Key: string(owner.UID()) + " across", Verdict: finding.Progressing, // by itself it blocks nothing
+				// by itself it blocks nothing
+				Kind: finding.GcFgOwnerrefScope, At: d.Identity(), Key: string(owner.UID()) + " across", Verdict: finding.Progressing,
 				Summary: say.Of(CrossesNamespaces, owner.Identity()), Evidence: []finding.Fact{referenceFact(ref)},
 				Ways: []finding.Way{dropping(ref, say.Of(DropInvalid)).At(finding.Disruptive)},
 			}
@@ -52,7 +54,8 @@ func acrossNamespaces(owner, d graph.Node) *finding.Cause {
 
 // referenceFact is a reference with what is wrong with it.
 func referenceFact(ref graph.Reference) finding.Fact {
-	return finding.Field(ref.Dependent, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), say.Of(OfVersionThough, ref.APIVersion, ownerName(&ref), ref.Reason))
+	return finding.Field(ref.Dependent, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index),
+		say.Of(OfVersionThough, ref.APIVersion, ownerName(&ref), ref.Reason))
 }
 
 // unresolvable says to remove a reference that could not be resolved, and what follows. The garbage collector looks for a
@@ -90,7 +93,8 @@ func reference(f *rules.Facts, kind finding.Kind, owner graph.Node, ref graph.Re
 	c := &finding.Cause{
 		Kind: kind, At: at, Key: string(owner.UID()), Verdict: finding.Unknown, Summary: say.Of(NamespacedOwner),
 		Evidence: []finding.Fact{referenceFact(ref), finding.Field(owner, "metadata.finalizers", metav1.FinalizerDeleteDependents)},
-		Ways:     []finding.Way{finish(owner.Identity(), owner.Finalizers(), KeepDependent, goes(owner)), end, dropping(ref, unresolvable(owner, ref, other)).At(finding.Disruptive)},
+		Ways: []finding.Way{finish(owner.Identity(), owner.Finalizers(), KeepDependent, goes(owner)), end,
+			dropping(ref, unresolvable(owner, ref, other)).At(finding.Disruptive)},
 	}
 	switch ref.Reason {
 	case graph.Unresolvable:

@@ -33,7 +33,8 @@ func Instances(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	var blockers []finding.Blocker
 	for _, m := range all {
 		if m.BeingDeleted() {
-			blockers = append(blockers, finding.Blocker{Symptom: finding.CrdInstances, Because: say.Of(WaitsForInstances, evidence.Some(len(all), "instance")), Next: &m})
+			blockers = append(blockers,
+				finding.Blocker{Symptom: finding.CrdInstances, Because: say.Of(WaitsForInstances, evidence.Some(len(all), "instance")), Next: &m})
 		} else {
 			untouched++
 		}
@@ -42,7 +43,8 @@ func Instances(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	if refused := instancesRefused(f, n.Node, gr, all); len(refused) > 0 {
 		blockers = append(blockers, refused...)
 	} else if unseen || untouched > 0 || len(all) == 0 {
-		blockers = append(blockers, finding.Blocker{Symptom: finding.CrdInstances, Because: say.Of(DeleteInstances), Cause: instancesLeft(f, n.Node, untouched, unseen)})
+		blockers = append(blockers, finding.Blocker{Symptom: finding.CrdInstances, Because: say.Of(DeleteInstances),
+			Cause: instancesLeft(f, n.Node, untouched, unseen)})
 	}
 	return blockers, true
 }
@@ -88,11 +90,12 @@ func instancesRefused(f *rules.Facts, n graph.Node, gr schema.GroupResource, ins
 	for _, u := range f.Unlisted {
 		if c := Unlisted(f, u); c != nil && u.GroupResource() == gr {
 			because := say.Of(InstancesUnlisted)
-			blockers = append(blockers, finding.Blocker{Symptom: finding.CrdConversion, Because: because, Cause: c}, finding.Blocker{Because: because, Cause: &finding.Cause{
-				Kind: finding.CrdConversion, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(DefinitionKept), Decides: c.Decides,
-				Evidence: append([]finding.Fact{c.Fact()}, ending(f, n)...),
-				Ways:     nudge(n, say.Of(RetryNow).And(OnceListable)),
-			}})
+			blockers = append(blockers, finding.Blocker{Symptom: finding.CrdConversion, Because: because, Cause: c},
+				finding.Blocker{Because: because, Cause: &finding.Cause{
+					Kind: finding.CrdConversion, At: n.Identity(), Verdict: finding.Stuck, Summary: say.Of(DefinitionKept), Decides: c.Decides,
+					Evidence: append([]finding.Fact{c.Fact()}, ending(f, n)...),
+					Ways:     nudge(n, say.Of(RetryNow).And(OnceListable)),
+				}})
 		}
 	}
 	if f.Age(n) <= rules.CollectorDelay {

@@ -96,7 +96,8 @@ func conversion(f *rules.Facts, resource schema.GroupResource, message string) *
 			c.Summary = c.Summary.Then(workload.Hopeless(s))
 			c.Ways = workload.Repair(f.Reader, s, say.Of(ReadAgain))
 		} else {
-			c.Evidence = append(c.Evidence, finding.At(c.At, client+"url", evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "url")))
+			c.Evidence = append(c.Evidence,
+				finding.At(c.At, client+"url", evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "url")))
 		}
 		for _, resource := range Served(definition) { // in the version they are stored in, objects need no conversion
 			path := "spec.versions[" + resource.Version + "]"
@@ -150,7 +151,8 @@ func OtherVersion(f *rules.Facts, id graph.Identity) *unstructured.Unstructured 
 
 // defines returns the type that a definition defines.
 func defines(definition *unstructured.Unstructured) schema.GroupResource {
-	return schema.GroupResource{Group: evidence.Nested(definition, "spec", "group"), Resource: evidence.Nested(definition, "spec", "names", "plural")}
+	return schema.GroupResource{Group: evidence.Nested(definition, "spec", "group"),
+		Resource: evidence.Nested(definition, "spec", "names", "plural")}
 }
 
 // undecodable is a type of which the API server cannot read what is stored.
@@ -170,7 +172,9 @@ func undecodable(f *rules.Facts, resource schema.GroupVersionResource, message s
 		find.Loss = finding.Lost(remedy.LosesObject, graph.Identity{}, LostGuarded)
 		c.Ways = []finding.Way{{Effect: say.Of(RestoreKey)}, find}
 		for _, id := range damaged(f, c.At, message) {
-			way := finding.Does(remedy.Op{Verb: remedy.Delete, Object: id, Options: &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)}}, DeleteUnread, id, resource.Resource, unsafely)
+			way := finding.Does(remedy.Op{Verb: remedy.Delete, Object: id,
+				Options: &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)}}, DeleteUnread, id,
+				resource.Resource, unsafely)
 			way.Loss = finding.Lost(remedy.LosesObject, id, LostGuarded)
 			c.Ways = append(c.Ways, way)
 		}

@@ -153,7 +153,8 @@ func (j *judgement) idles(c *finding.Cause, p *controllers.Progress, l *controll
 // brief is the beginning of what a controller says: of a list, the first of it. The evidence has all.
 func brief(message string) string {
 	lines := strings.Split(message, "\n")
-	if len(lines) > 2 && slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "* ") || strings.HasPrefix(line, "- ") }) {
+	if len(lines) > 2 &&
+		slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "* ") || strings.HasPrefix(line, "- ") }) {
 		lines = append(lines[:2], "...")
 	}
 	return admission.Shortened(strings.Join(lines, " "))
@@ -311,7 +312,8 @@ func (j *judgement) withoutRight(by *controllers.Candidate) *finding.Cause {
 	}
 	for _, role := range j.Finder.Emptied(by.Workload, j.n.Node) {
 		c.Evidence = append(c.Evidence, finding.Facts(role.Evidence)...)
-		c.Ways = append(c.Ways, finding.See(remedy.Look{Words: "get clusterroles -l", Args: []string{role.Selector}}, ReapplyAggregated, role.Role))
+		c.Ways = append(c.Ways, finding.See(remedy.Look{Words: "get clusterroles -l", Args: []string{role.Selector}},
+			ReapplyAggregated, role.Role))
 	}
 	if id.Namespace != "" && j.Ending(id.Namespace) {
 		c.Key += " ending" // no RoleBinding can be created there
@@ -385,7 +387,8 @@ func (j *judgement) dead(by *controllers.Candidate) *finding.Cause {
 	j.byHand = true
 	return &finding.Cause{
 		Kind: finding.FinDead, At: by.ID(), Key: by.ID().String(), Verdict: finding.Stuck,
-		Summary: say.Of(DoesNotWork, st.Because), Evidence: finding.Facts(st.Evidence...), Controller: j.actor(by, controllers.Dead), Ways: workload.Revive(j.Reader, by.Workload, st),
+		Summary: say.Of(DoesNotWork, st.Because), Evidence: finding.Facts(st.Evidence...), Controller: j.actor(by, controllers.Dead),
+		Ways: workload.Revive(j.Reader, by.Workload, st),
 	}
 }
 
@@ -409,17 +412,20 @@ func (j *judgement) inNamespace(by *controllers.Candidate) *finding.Cause {
 	way, where := finding.Way{Effect: say.Of(RunElsewhere, j.s.Whose(), namespace)}, say.Of(BeingDeleted)
 	if j.NamespaceGone(namespace) {
 		where, c.Summary = say.Of(NoLongerExists), say.Of(RanInGone, namespace)
-		way = finding.Does(remedy.Op{Verb: remedy.Create, Object: evidence.Identity(evidence.Namespaces, "", namespace)}, RecreateNamespaceFor, j.s.Whose())
+		way = finding.Does(remedy.Op{Verb: remedy.Create, Object: evidence.Identity(evidence.Namespaces, "", namespace)},
+			RecreateNamespaceFor, j.s.Whose())
 		way.Partial = true
 	}
-	c.Ways, c.Evidence = []finding.Way{way}, append(c.Evidence, finding.At(evidence.Identity(evidence.Namespaces, "", namespace), "", where), j.s.Looked)
+	c.Ways, c.Evidence = []finding.Way{way}, append(c.Evidence, finding.At(evidence.Identity(evidence.Namespaces, "", namespace), "", where),
+		j.s.Looked)
 	return c
 }
 
 // absent is a finalizer that no controller in the cluster removes.
 func (j *judgement) absent(a *controllers.Answer) *finding.Cause {
 	s := j.s
-	c := &finding.Cause{Kind: finding.FinAbsent, Key: s.Finalizer, Verdict: finding.Stuck, Evidence: finding.Facts(s.Looked), Own: j.writersUnknown(), Controller: j.actor(nil, controllers.Absent)}
+	c := &finding.Cause{Kind: finding.FinAbsent, Key: s.Finalizer, Verdict: finding.Stuck, Evidence: finding.Facts(s.Looked),
+		Own: j.writersUnknown(), Controller: j.actor(nil, controllers.Absent)}
 	j.byHand = true
 	if a.Gone != nil {
 		return j.withoutNamed(c, a)
@@ -436,7 +442,8 @@ func (j *judgement) absent(a *controllers.Answer) *finding.Cause {
 		handles = say.Of(HandlesOthers, controllers.Whose(s.Finalizer, []finalizers.Match{*of}), strings.Join(of.Kinds, ", "))
 	}
 	if a.Is == controllers.Manual {
-		c.Kind, c.Summary, c.Controller.Name = finding.FinManual, say.Of(SetByUser, s.Finalizer).Then(handles), say.Of(UserWhoSetIt, strings.Join(s.Setters, ", "))
+		c.Kind, c.Summary, c.Controller.Name = finding.FinManual, say.Of(SetByUser, s.Finalizer).Then(handles),
+			say.Of(UserWhoSetIt, strings.Join(s.Setters, ", "))
 		c.Ways = []finding.Way{finding.See(setter, AskUser)}
 		if c.Decides = say.Of(SetWith, strings.Join(s.Setters, ", ")); !s.SetAt.IsZero() {
 			c.Decides = c.Decides.And(WrittenAt, s.SetAt.UTC().Format(time.RFC3339)) // an age would be news at each look

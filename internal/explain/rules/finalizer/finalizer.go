@@ -59,8 +59,8 @@ func Foreign(f *rules.Facts, n rules.Mark, list finalizers.Field) []finding.Bloc
 	return blockers
 }
 
-// refused is what refuses the removal of the finalizer, where that is what its controller says itself, who works: then that is no cause of its
-// own.
+// refused is what refuses the removal of the finalizer, where that is what its controller says itself, who works: then that is no cause of
+// its own.
 func (j *judgement) refused(c *finding.Cause) (blockers []finding.Blocker) {
 	if c.Kind != finding.FinFailing && c.Kind != finding.FinWorking || j.s.Field != finalizers.Metadata {
 		return nil
@@ -107,7 +107,8 @@ func component(f *rules.Facts, n rules.Mark, list finalizers.Field) (b finding.B
 		return f.Protected(n.Node, finding.Kind{}, say.Of(MustRemove, name))[0], true
 	}
 	return finding.Blocker{Because: say.Of(MustRemove, name), Cause: &finding.Cause{
-		Kind: finding.FinWorking, At: n.Identity(), Key: n.Key, Shared: true, Verdict: finding.Unknown, Summary: say.Of(NotChecked, name, known[0].WaitsFor),
+		Kind: finding.FinWorking, At: n.Identity(), Key: n.Key, Shared: true, Verdict: finding.Unknown,
+		Summary:    say.Of(NotChecked, name, known[0].WaitsFor),
 		Controller: &finding.Controller{Name: name, Liveness: controllers.Alive, Evidence: []finding.Fact{m.Shows}, Known: known[:1]},
 		Evidence:   []finding.Fact{finding.Field(n.Node, string(list), n.Key)},
 	}}, true
@@ -172,7 +173,8 @@ func (j *judgement) share(c *finding.Cause) {
 	case itself:
 		c.At, c.Alike, c.Key = j.n.Identity(), true, c.Key+resource
 	}
-	own, nth := []finding.Fact{finding.Field(j.n.Node, fmt.Sprintf("%s[%d]", j.s.Field, j.n.Index), j.s.Finalizer)}, j.Count(c.Kind.ID+" "+c.Key)
+	own, nth := []finding.Fact{finding.Field(j.n.Node, fmt.Sprintf("%s[%d]", j.s.Field, j.n.Index), j.s.Finalizer)},
+		j.Count(c.Kind.ID+" "+c.Key)
 	if nth <= evidence.MaxShown {
 		own = slices.Concat(own, j.author(), j.outlivedDefinition(), c.Own)
 	}
@@ -188,7 +190,8 @@ func (j *judgement) outlivedDefinition() []finding.Fact {
 	for _, definition := range j.Named(evidence.CRDs.GroupResource(), "", j.n.Resource().GroupResource().String()) {
 		made, instance := definition.Object().CreationTimestamp, j.n.Object().CreationTimestamp
 		if !made.IsZero() && !instance.IsZero() && instance.Before(&made) {
-			return []finding.Fact{finding.FieldSays(definition, "metadata.creationTimestamp", Outlived, made.UTC().Format(time.RFC3339), instance.UTC().Format(time.RFC3339))}
+			return []finding.Fact{finding.FieldSays(definition, "metadata.creationTimestamp", Outlived, made.UTC().Format(time.RFC3339),
+				instance.UTC().Format(time.RFC3339))}
 		}
 	}
 	return nil

@@ -125,7 +125,8 @@ func (j *judgement) tryCandidate(k *controllers.Contender) []finding.Way {
 func (j *judgement) unsure(a *controllers.Answer) *finding.Cause {
 	s := j.s
 	c := &finding.Cause{
-		Kind: finding.FinUnknown, Key: s.Finalizer + " " + a.Why.String(), Verdict: finding.Unknown, Summary: say.Of(StillHas, s.Finalizer, a.Why), Decides: a.Why,
+		Kind: finding.FinUnknown, Key: s.Finalizer + " " + a.Why.String(), Verdict: finding.Unknown,
+		Summary: say.Of(StillHas, s.Finalizer, a.Why), Decides: a.Why,
 		Evidence: finding.Facts(s.Looked), Own: j.writersUnknown(), Controller: j.actor(nil, controllers.Unsure),
 	}
 	for i := range a.Among[:min(len(a.Among), evidence.MaxShown)] {

@@ -56,12 +56,14 @@ const (
 	NotAllowed        say.Word = "%s is running, but its ServiceAccount is not allowed to update or patch %s, so it cannot remove the finalizer"
 	NotAllowedAtLeast say.Word = "the ServiceAccount of %s is not allowed to update or patch %s, so it cannot remove the finalizer; unclear whether the controller works otherwise: %s"
 	ReapplyAggregated say.Word = "reapply the role with this label that allows update or patch, for %s to aggregate"
-	BindSomeRole      say.Word = cannotBindThere + "bind the rights to update or patch %s to %s with a ClusterRole and a ClusterRoleBinding, and remove both once the object is gone"
-	BindEverywhere    say.Word = cannotBindThere + "bind the ClusterRole %s, which allows the change, in all namespaces; delete the ClusterRoleBinding %s once the object is gone"
-	RightsUntilThen   say.Word = "until then the controller has the rights of that role in all namespaces"
-	RestoreRights     say.Word = "check this right, then reapply the RBAC objects of the product's chart or manifest" + resumes
-	DeniedAsWell      say.Word = "; and RBAC does not allow it to update or patch %s"
-	ReapplyDown       say.Word = "check this right, then reapply the product's chart or manifest: the controller needs the right, and to run"
+	BindSomeRole      say.Word = cannotBindThere +
+		"bind the rights to update or patch %s to %s with a ClusterRole and a ClusterRoleBinding, and remove both once the object is gone"
+	BindEverywhere say.Word = cannotBindThere +
+		"bind the ClusterRole %s, which allows the change, in all namespaces; delete the ClusterRoleBinding %s once the object is gone"
+	RightsUntilThen say.Word = "until then the controller has the rights of that role in all namespaces"
+	RestoreRights   say.Word = "check this right, then reapply the RBAC objects of the product's chart or manifest" + resumes
+	DeniedAsWell    say.Word = "; and RBAC does not allow it to update or patch %s"
+	ReapplyDown     say.Word = "check this right, then reapply the product's chart or manifest: the controller needs the right, and to run"
 )
 
 // A controller that does not work or does not exist.

@@ -70,7 +70,8 @@ func contentUnasked(f *rules.Facts, n graph.Node, untouched, asked int) finding.
 		Kind: finding.NsContentFailure, At: n.Identity(), Key: "unasked", Verdict: finding.Unknown,
 		Summary:  say.Of(ContentsUnchecked, evidence.Number(untouched, "object")),
 		Evidence: []finding.Fact{finding.Field(n, "status.conditions", evidence.NotSet), f.Manager().Shows},
-		Ways:     []finding.Way{finding.See(remedy.Look{Plugin: true, Words: "explain-stuck", Args: []string{"namespaces/" + n.Name()}}, ExplainAlone)},
+		Ways: []finding.Way{finding.See(remedy.Look{Plugin: true, Words: "explain-stuck", Args: []string{"namespaces/" + n.Name()}},
+			ExplainAlone)},
 	}
 	if asked > 0 {
 		c.Summary = say.Of(ContentsSampled, evidence.Number(untouched, "object"), asked)
@@ -79,7 +80,8 @@ func contentUnasked(f *rules.Facts, n graph.Node, untouched, asked int) finding.
 }
 
 // contentRefused leads from contents that the namespace controller fails to delete to the blockers of that.
-func contentRefused(f *rules.Facts, n graph.Node, whole *unstructured.Unstructured, failure evidence.Condition, untouched int) []finding.Blocker {
+func contentRefused(f *rules.Facts, n graph.Node, whole *unstructured.Unstructured, failure evidence.Condition,
+	untouched int) []finding.Blocker {
 	roots, stands := contentRoots(f, n, MostAsked)
 	roots = slices.Concat(definition.Initializing(f, failure.Message), roots)
 	var blockers []finding.Blocker
@@ -118,7 +120,8 @@ func contentFailure(f *rules.Facts, refused write.Failing, untouched int) *findi
 	n := refused.Namespace
 	content, count := f.Untouched(n.Name()), evidence.Number(untouched, "object")
 	c := &finding.Cause{
-		Kind: finding.NsContentFailure, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(FailsNow, count), Decides: say.Plain(admission.Shortened(refused.Failure.Message)),
+		Kind: finding.NsContentFailure, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(FailsNow, count),
+		Decides:  say.Plain(admission.Shortened(refused.Failure.Message)),
 		Evidence: finding.Facts(refused.Failure.Fact(n.Identity())),
 	}
 	for _, m := range content[:min(len(content), evidence.MaxShown)] {
@@ -141,7 +144,8 @@ func contentFailure(f *rules.Facts, refused write.Failing, untouched int) *findi
 		types = append(types, m.Resource().GroupResource().String())
 	}
 	slices.Sort(types)
-	look := remedy.Look{Of: graph.Identity{Namespace: n.Name()}, Words: "delete --all", Args: []string{strings.Join(slices.Compact(types), ",")}, Flags: " --dry-run=server"}
+	look := remedy.Look{Of: graph.Identity{Namespace: n.Name()}, Words: "delete --all",
+		Args: []string{strings.Join(slices.Compact(types), ",")}, Flags: " --dry-run=server"}
 	c.Ways = []finding.Way{finding.See(look, FindRejection)}
 	return c
 }

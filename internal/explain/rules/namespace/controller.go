@@ -105,7 +105,8 @@ func turn(f *rules.Facts, n graph.Node, full *unstructured.Unstructured, untouch
 		latest = evidence.Latest(latest, c.Since)
 	}
 	c := &finding.Cause{
-		Kind: finding.NsContent, At: n.Identity(), Key: "turn", Verdict: finding.Progressing, Until: latest.Add(rules.ContentRetry), Summary: because,
+		Kind: finding.NsContent, At: n.Identity(), Key: "turn", Verdict: finding.Progressing,
+		Until: latest.Add(rules.ContentRetry), Summary: because,
 		Evidence: []finding.Fact{finding.Field(n, "spec.finalizers", "kubernetes"), f.Manager().Shows},
 	}
 	if f.Now.After(c.Until) {
@@ -141,7 +142,8 @@ func overtaken(r *evidence.Reader, failure evidence.Condition, namespace string)
 // backOff is a namespace whose controller has still to see that the reason of its failure does not exist any more.
 func backOff(f *rules.Facts, n graph.Node, failure evidence.Condition, because say.Text) finding.Blocker {
 	return finding.Blocker{Because: because, Cause: &finding.Cause{
-		Kind: finding.NsContent, At: n.Identity(), Key: "back-off", Verdict: finding.Progressing, Until: f.Now.Add(rules.ContentDelay), Summary: because,
+		Kind: finding.NsContent, At: n.Identity(), Key: "back-off", Verdict: finding.Progressing,
+		Until: f.Now.Add(rules.ContentDelay), Summary: because,
 		Evidence: []finding.Fact{failure.Fact(n.Identity()), f.Manager().Shows},
 	}}
 }

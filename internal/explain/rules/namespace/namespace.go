@@ -86,7 +86,8 @@ func contents(f *rules.Facts, n graph.Node) []finding.Blocker {
 		if !m.BeingDeleted() {
 			continue
 		}
-		b := finding.Blocker{Symptom: finding.NsContent, Because: say.Of(WaitsForContents, evidence.Number(len(all), "object")).Then(next), Next: &m}
+		b := finding.Blocker{Symptom: finding.NsContent, Because: say.Of(WaitsForContents, evidence.Number(len(all), "object")).Then(next),
+			Next: &m}
 		if m.Resource().IsPod() && f.Server().PodsFirst() {
 			b.Symptom, b.Because = finding.NsPodsFirst, say.Of(WaitsForPods, evidence.Some(left, "pod")).Then(next)
 		}
@@ -214,7 +215,8 @@ func discovery(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []
 	}
 	if len(blockers) == 0 && failing {
 		blockers = append(blockers, finding.Blocker{Because: because, Cause: &finding.Cause{
-			Kind: finding.NsDiscovery, At: n.Identity(), Verdict: finding.Progressing, Summary: say.Of(APIsAnswer), Until: f.Now.Add(rules.ContentDelay), Evidence: []finding.Fact{fact},
+			Kind: finding.NsDiscovery, At: n.Identity(), Verdict: finding.Progressing, Summary: say.Of(APIsAnswer),
+			Until: f.Now.Add(rules.ContentDelay), Evidence: []finding.Fact{fact},
 		}})
 	}
 	return blockers
@@ -232,7 +234,8 @@ func unavailable(f *rules.Facts, api *unstructured.Unstructured, available evide
 		ways = []finding.Way{end}
 	}
 	return &finding.Cause{
-		Kind: finding.NsDiscovery, At: at, Key: api.GetName(), Shared: true, Verdict: finding.Unknown, Summary: say.Of(APISilent).Then(workload.Hopeless(s)), Decides: say.Plain(admission.Shortened(available.Said())),
+		Kind: finding.NsDiscovery, At: at, Key: api.GetName(), Shared: true, Verdict: finding.Unknown,
+		Summary: say.Of(APISilent).Then(workload.Hopeless(s)), Decides: say.Plain(admission.Shortened(available.Said())),
 		Evidence: finding.Facts(append([]evidence.Fact{available.Fact(at)}, s.Evidence...)...),
 		Ways:     ways,
 	}

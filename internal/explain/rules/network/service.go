@@ -57,7 +57,8 @@ func LoadBalancer(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	c.Summary = say.Of(says, by.Name)
 	c.Evidence = slices.Concat(c.Evidence, []finding.Fact{n.Evidence()}, ingress(n.Node, full), failures)
 	rules.Judge(f.Reader, c, n.Node, rules.Lasting(f.Reader, n.Node, balancerFailures...), state)
-	c.Ways = []finding.Way{finding.See(remedy.Describe(n.Identity()), RepairCloud), rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, LostBalancer))}
+	c.Ways = []finding.Way{finding.See(remedy.Describe(n.Identity()), RepairCloud),
+		rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, LostBalancer))}
 	return []finding.Blocker{{Because: say.Of(BalancerLeft), Cause: c}}, true
 }
 
@@ -159,7 +160,8 @@ func addressUser(f *rules.Facts, n graph.Node, own []netip.Prefix, address *unst
 		at.UID = service.GetUID()
 	}
 	c := &finding.Cause{
-		Kind: finding.ServicecidrInUse, At: at, Key: n.Identity().String(), Verdict: finding.Stuck, Summary: say.Of(OnlyIn, address.GetName(), n.Name()),
+		Kind: finding.ServicecidrInUse, At: at, Key: n.Identity().String(), Verdict: finding.Stuck,
+		Summary: say.Of(OnlyIn, address.GetName(), n.Name()),
 		Evidence: []finding.Fact{
 			finding.At(evidence.Named("IPAddress", "", address.GetName()), "spec.parentRef", "Service "+namespace+"/"+name),
 			finding.Field(n, "spec.cidrs", fmt.Sprint(own)),

@@ -76,7 +76,8 @@ func reservedFor(n graph.Node, consumer map[string]any) *finding.Cause {
 	name := evidence.Text(consumer["name"])
 	return &finding.Cause{
 		Kind: finding.DraClaimReserved, At: n.Identity(), Key: name, Verdict: finding.Unknown, Summary: say.Of(ReservedElsewhere),
-		Evidence: []finding.Fact{finding.Field(n, "status.reservedFor", fmt.Sprintf("%s.%s/%s", evidence.Text(consumer["resource"]), evidence.Text(consumer["apiGroup"]), name))},
+		Evidence: []finding.Fact{finding.Field(n, "status.reservedFor", fmt.Sprintf("%s.%s/%s", evidence.Text(consumer["resource"]),
+			evidence.Text(consumer["apiGroup"]), name))},
 	}
 }
 

@@ -57,8 +57,9 @@ func trackedByOther(n rules.Mark, ref *metav1.OwnerReference) *finding.Cause {
 	way.Effect, way.Risk = say.Of(Uncountable), finding.Disruptive
 	return &finding.Cause{
 		Kind: finding.PodJobTracking, At: n.Identity(), Key: "controller", Verdict: finding.Stuck, Summary: say.Of(NeverCounted),
-		Evidence: []finding.Fact{n.Evidence(), finding.Field(n.Node, "metadata.ownerReferences", fmt.Sprintf("controller %s %s/%s", ref.APIVersion, ref.Kind, ref.Name))},
-		Ways:     []finding.Way{way},
+		Evidence: []finding.Fact{n.Evidence(), finding.Field(n.Node, "metadata.ownerReferences",
+			fmt.Sprintf("controller %s %s/%s", ref.APIVersion, ref.Kind, ref.Name))},
+		Ways: []finding.Way{way},
 	}
 }
 

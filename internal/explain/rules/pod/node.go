@@ -104,7 +104,8 @@ func nodeDown(f *rules.Facts, node *unstructured.Unstructured) *finding.Cause {
 	}
 	c.Evidence = finding.Facts(s.Ready.Fact(source))
 	if !s.Ready.Since.IsZero() {
-		c.Evidence = append(c.Evidence, finding.At(source, "status.conditions[Ready].lastTransitionTime", s.Ready.Since.UTC().Format(time.RFC3339)))
+		c.Evidence = append(c.Evidence, finding.At(source, "status.conditions[Ready].lastTransitionTime",
+			s.Ready.Since.UTC().Format(time.RFC3339)))
 	}
 	c.Evidence = append(c.Evidence, s.Lease)
 	look := remedy.Look{Words: "describe node", Args: []string{name}}
@@ -113,7 +114,8 @@ func nodeDown(f *rules.Facts, node *unstructured.Unstructured) *finding.Cause {
 		c.Kind, c.Summary = finding.PodVirtualNode, say.Of(VirtualSilent, s.Program)
 		c.Controller = &finding.Controller{Name: s.Program, Liveness: string(finding.Unknown)}
 		if lease, err := f.Get(evidence.Leases, "kube-node-lease", name); err == nil {
-			c.Controller.Evidence = []finding.Fact{finding.At("Lease/kube-node-lease/"+name, "spec.holderIdentity", evidence.Nested(lease, "spec", "holderIdentity"))}
+			c.Controller.Evidence = []finding.Fact{finding.At("Lease/kube-node-lease/"+name, "spec.holderIdentity",
+				evidence.Nested(lease, "spec", "holderIdentity"))}
 		}
 		c.Ways = []finding.Way{finding.See(look, RepairVirtual, s.Program)}
 	case s.OutOfService: // the pod garbage collector deletes its terminating pods, for which it looks every 20 seconds

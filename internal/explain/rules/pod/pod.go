@@ -95,7 +95,8 @@ func kubeletRefused(f *rules.Facts, n graph.Node) []finding.Blocker {
 		return nil
 	}
 	var blockers []finding.Blocker
-	for _, c := range []*finding.Cause{write.Refusal(f, n, f.Admission.TryStatus(n), "UPDATE"), write.Refusal(f, n, f.Admission.TryDelete(n, "pod"), "DELETE")} {
+	for _, c := range []*finding.Cause{write.Refusal(f, n, f.Admission.TryStatus(n), "UPDATE"),
+		write.Refusal(f, n, f.Admission.TryDelete(n, "pod"), "DELETE")} {
 		switch {
 		case c == nil:
 		case c.Verdict == finding.Stuck:
@@ -176,7 +177,8 @@ func kubelet(f *rules.Facts, n graph.Node, full, machine *unstructured.Unstructu
 		Evidence: append([]finding.Fact{
 			finding.Field(n, "metadata.deletionTimestamp", end.UTC().Format(time.RFC3339)), finding.Field(n, "spec.nodeName", node),
 		}, running(n, names)...),
-		Ways: []finding.Way{finding.See(remedy.Look{Words: "describe pod", Of: n.Identity(), Args: []string{n.Name()}}, SeeKubelet), force(n, say.Of(LostOnNode))},
+		Ways: []finding.Way{finding.See(remedy.Look{Words: "describe pod", Of: n.Identity(), Args: []string{n.Name()}}, SeeKubelet),
+			force(n, say.Of(LostOnNode))},
 	}
 	if len(names) == 0 {
 		c.Evidence = append(c.Evidence, finding.Field(n, "status.containerStatuses", evidence.Number(ended, "ended container")))

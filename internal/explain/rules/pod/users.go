@@ -49,7 +49,8 @@ func Await(pod *unstructured.Unstructured, after say.Text) []finding.Way {
 	if !endsByItself(pod) || evidence.PodEnded(pod) {
 		return nil
 	}
-	look := remedy.Look{Words: remedy.UntilSucceeded, Of: evidence.IdentityOf(evidence.Pods, "Pod", pod), Args: []string{"pod/" + pod.GetName()}}
+	look := remedy.Look{Words: remedy.UntilSucceeded, Of: evidence.IdentityOf(evidence.Pods, "Pod", pod),
+		Args: []string{"pod/" + pod.GetName()}}
 	return []finding.Way{finding.See(look, AwaitPod, after)}
 }
 
@@ -137,7 +138,8 @@ func Maker(f *rules.Facts, pod *unstructured.Unstructured) (graph.Node, bool) {
 		}
 		f.Owners(n)
 		n, known = f.Graph.Node(ref.UID)
-		if known && !n.Virtual() && !n.BeingDeleted() && slices.Contains([]string{"ReplicaSet", "Deployment", "StatefulSet"}, n.Resource().Kind) && n.Resource().Group == "apps" {
+		if known && !n.Virtual() && !n.BeingDeleted() && slices.Contains([]string{"ReplicaSet", "Deployment", "StatefulSet"},
+			n.Resource().Kind) && n.Resource().Group == "apps" {
 			top, found = n, true
 		}
 	}

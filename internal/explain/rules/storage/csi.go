@@ -48,11 +48,13 @@ func Attachment(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	attached, _, _ := unstructured.NestedBool(full.Object, "status", "attached")
 	failure := evidence.Nested(full, "status", "detachError", "message")
 	c := &finding.Cause{
-		Kind: finding.VaDetach, At: n.Identity(), Summary: undone(DetachUndone, DetachFails, failure, say.Of(TheDriver, driver)).And(FromNode, node),
+		Kind: finding.VaDetach, At: n.Identity(), Summary: undone(DetachUndone, DetachFails, failure, say.Of(TheDriver, driver)).And(FromNode,
+			node),
 		Evidence: []finding.Fact{n.Evidence(), finding.Field(n.Node, "status.attached", fmt.Sprint(attached))},
 	}
 	if failure != "" {
-		c.Evidence = append(c.Evidence, finding.Field(n.Node, "status.detachError.message", failure), finding.Field(n.Node, "status.detachError.time", evidence.Nested(full, "status", "detachError", "time")))
+		c.Evidence = append(c.Evidence, finding.Field(n.Node, "status.detachError.message", failure),
+			finding.Field(n.Node, "status.detachError.time", evidence.Nested(full, "status", "detachError", "time")))
 	}
 	c.Evidence = append(c.Evidence, nodeEvidence(f.Reader, node)...)
 	rules.Judge(f.Reader, c, n.Node, failure, driverOf(f, c, driver, "external-attacher-leader-"+dashed(driver)))
@@ -127,7 +129,8 @@ func AttachedVolume(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	var blockers []finding.Blocker
 	for i := range list {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeName") == n.Name() {
-			blockers = append(blockers, f.Link(finding.VaDetach, say.Of(DetachFromNodes), attachments, &list[i], func() *finding.Cause { return stillAttached(f, n.Node, &list[i]) }))
+			blockers = append(blockers, f.Link(finding.VaDetach, say.Of(DetachFromNodes), attachments, &list[i],
+				func() *finding.Cause { return stillAttached(f, n.Node, &list[i]) }))
 		}
 	}
 	return blockers, len(blockers) > 0
@@ -163,7 +166,8 @@ func Provisioned(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	failure := evidence.Nested(full, "status", "message")
 	c := &finding.Cause{
 		Kind: finding.PvProvisioner, At: n.Identity(), Key: n.Key, Summary: undone(StorageUndone, StorageFails, failure, driver),
-		Evidence: []finding.Fact{n.Evidence(), finding.Field(n.Node, "status.phase", phase), finding.Field(n.Node, "spec.persistentVolumeReclaimPolicy", policy)},
+		Evidence: []finding.Fact{n.Evidence(), finding.Field(n.Node, "status.phase", phase),
+			finding.Field(n.Node, "spec.persistentVolumeReclaimPolicy", policy)},
 	}
 	if failure != "" {
 		c.Evidence = append(c.Evidence, finding.Field(n.Node, "status.message", failure))
@@ -175,7 +179,8 @@ func Provisioned(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	lease := driverOf(f, c, driver, dashed(driver))
 	rules.Judge(f.Reader, c, n.Node, failure+rules.Lasting(f.Reader, n.Node), lease)
 	if policy == "Retain" {
-		c.Summary, c.Evidence = say.Of(ProtectionLeft, driver), append(c.Evidence, finding.FieldSays(n.Node, "spec.persistentVolumeReclaimPolicy", NothingToDelete))
+		c.Summary, c.Evidence = say.Of(ProtectionLeft, driver),
+			append(c.Evidence, finding.FieldSays(n.Node, "spec.persistentVolumeReclaimPolicy", NothingToDelete))
 		c.Ways = []finding.Way{
 			finding.See(remedy.Describe(n.Identity()), ReleaseVolume, driver),
 			rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, LostVolume)),
@@ -199,7 +204,8 @@ func missingParts(r *evidence.Reader, volume *unstructured.Unstructured) []findi
 		}
 	}
 	annotations := volume.GetAnnotations()
-	name, namespace := annotations["volume.kubernetes.io/provisioner-deletion-secret-name"], annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"]
+	name, namespace := annotations["volume.kubernetes.io/provisioner-deletion-secret-name"],
+		annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"]
 	if name != "" && secretGone(r, namespace, name) {
 		facts = append(facts, finding.AtSays(evidence.Named("Secret", namespace, name), "", SecretMissing))
 	}

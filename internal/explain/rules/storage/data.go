@@ -57,7 +57,8 @@ func dataOn(volume *unstructured.Unstructured) stored {
 		if volume.GetDeletionTimestamp() != nil {
 			keep.Effect = say.Of(KeepBehind, at, known)
 		}
-		return stored{lost: &remedy.Loss{Kind: remedy.LosesData, Object: at, Size: size, What: say.Of(LostData, cmp.Or(size, AllOf), at)}, keep: &keep}
+		return stored{lost: &remedy.Loss{Kind: remedy.LosesData, Object: at, Size: size, What: say.Of(LostData, cmp.Or(size, AllOf), at)},
+			keep: &keep}
 	case policy == "":
 		return unknown()
 	}

@@ -20,11 +20,13 @@ import (
 // external-provisioner, pkg/controller/volume/vacprotection.
 
 // copying is a snapshot or a copy that is not complete. It blocks its source until its controller has completed it.
-func copying(f *rules.Facts, kind finding.Kind, n graph.Node, user *unstructured.Unstructured, at graph.Identity, summary say.Text, path string) *finding.Cause {
+func copying(f *rules.Facts, kind finding.Kind, n graph.Node, user *unstructured.Unstructured, at graph.Identity, summary say.Text,
+	path string) *finding.Cause {
 	c := &finding.Cause{
 		Kind: kind, At: at, Key: n.Identity().String(), Verdict: finding.Unknown, Summary: summary,
 		Evidence: []finding.Fact{finding.At(at, path, n.Name())},
-		Ways:     []finding.Way{finding.See(remedy.Describe(at), CompleteCopy), finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}), AbandonCopy)},
+		Ways: []finding.Way{finding.See(remedy.Describe(at), CompleteCopy),
+			finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}), AbandonCopy)},
 	}
 	failure := evidence.Nested(user, "status", "error", "message")
 	if failure != "" {
@@ -70,7 +72,8 @@ func SnapshotSource(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		}
 		blockers = append(blockers, f.Link(finding.PvcSnapshotSource, say.Of(IsSnapshotted), resource, &list[i], func() *finding.Cause {
 			at := evidence.IdentityOf(resource, "VolumeSnapshot", &list[i])
-			return copying(f, finding.PvcSnapshotSource, n.Node, &list[i], at, say.Of(SnapshotIncomplete, n.Name()), "spec.source.persistentVolumeClaimName")
+			return copying(f, finding.PvcSnapshotSource, n.Node, &list[i], at, say.Of(SnapshotIncomplete, n.Name()),
+				"spec.source.persistentVolumeClaimName")
 		}))
 	}
 	return blockers, len(blockers) > 0
@@ -174,7 +177,8 @@ func AttributesClass(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		kind     string
 		paths    [][]string
 	}{
-		{evidence.Claims, "PersistentVolumeClaim", [][]string{{"spec", "volumeAttributesClassName"}, {"status", "currentVolumeAttributesClassName"}, {"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"}}},
+		{evidence.Claims, "PersistentVolumeClaim", [][]string{{"spec", "volumeAttributesClassName"},
+			{"status", "currentVolumeAttributesClassName"}, {"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"}}},
 		{evidence.Volumes, "PersistentVolume", [][]string{{"spec", "volumeAttributesClassName"}}},
 	} {
 		list, err := f.List(kind.resource, "")
@@ -221,8 +225,9 @@ func nextClass(r *evidence.Reader, user *unstructured.Unstructured, class string
 func classUser(f *rules.Facts, class graph.Node, at graph.Identity, path []string, next string) *finding.Cause {
 	c := &finding.Cause{
 		Kind: finding.VacInUse, At: at, Key: class.Identity().String(), Verdict: finding.Stuck, Summary: say.Of(ClassKept, class.Name()),
-		Evidence: []finding.Fact{finding.At(at, path[0]+"."+path[len(path)-1], class.Name()), finding.At(at, "metadata.deletionTimestamp", evidence.NotSet)},
-		Ways:     []finding.Way{finding.See(remedy.Get("volumeattributesclasses"), ChooseClass)},
+		Evidence: []finding.Fact{finding.At(at, path[0]+"."+path[len(path)-1], class.Name()),
+			finding.At(at, "metadata.deletionTimestamp", evidence.NotSet)},
+		Ways: []finding.Way{finding.See(remedy.Get("volumeattributesclasses"), ChooseClass)},
 	}
 	if next != "" {
 		c.Verdict, c.Summary = finding.Unknown, say.Of(ClassChanging, class.Name(), next)

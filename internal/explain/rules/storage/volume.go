@@ -55,7 +55,8 @@ func Claim(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 // user is a pod that is not being deleted and that uses a claim, one of its users.
 func user(f *rules.Facts, claim graph.Node, p *unstructured.Unstructured, users []*unstructured.Unstructured) *finding.Cause {
 	at := evidence.IdentityOf(evidence.Pods, "Pod", p)
-	c := &finding.Cause{Kind: finding.PvcInUse, At: at, Key: claim.Identity().String(), Verdict: finding.Stuck, Summary: say.Of(ClaimUsed, claim.Name())}
+	c := &finding.Cause{Kind: finding.PvcInUse, At: at, Key: claim.Identity().String(), Verdict: finding.Stuck,
+		Summary: say.Of(ClaimUsed, claim.Name())}
 	if p.GetDeletionTimestamp() != nil { // since the lists were made
 		c.Verdict, c.Summary = finding.Progressing, say.Of(ClaimReleased, claim.Name())
 		return c
@@ -85,7 +86,8 @@ func user(f *rules.Facts, claim graph.Node, p *unstructured.Unstructured, users 
 	if ref != nil && ref.Kind == "Job" && evidence.PodEnded(p) {
 		job := evidence.Identity(pod.Jobs, p.GetNamespace(), ref.Name)
 		job.UID = ref.UID
-		end := finding.Does(remedy.DeleteOf(job, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}), DeleteFinishedJob, job, released(claim, len(users)-endedOf(ref.UID, users)))
+		end := finding.Does(remedy.DeleteOf(job, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}),
+			DeleteFinishedJob, job, released(claim, len(users)-endedOf(ref.UID, users)))
 		end.Loss = finding.Lost(remedy.LosesObject, job, pod.LostJobResult)
 		if data.lost != nil {
 			end.Loss = append(end.Loss, *data.lost)

@@ -96,7 +96,8 @@ func terminatingIn(f *rules.Facts, n graph.Node) []*finding.Cause {
 		c.Summary = say.Of(SomeTerminating, evidence.Number(count, "object"))
 	}
 	c.Key = "content"
-	c.Ways = []finding.Way{finding.See(remedy.Look{Plugin: true, Of: graph.Identity{Namespace: n.Name()}, Words: "explain-stuck"}, ExplainContents)}
+	c.Ways = []finding.Way{finding.See(remedy.Look{Plugin: true, Of: graph.Identity{Namespace: n.Name()}, Words: "explain-stuck"},
+		ExplainContents)}
 	return []*finding.Cause{c}
 }
 

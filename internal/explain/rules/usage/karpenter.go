@@ -46,7 +46,8 @@ func Karpenter(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	}
 	var blockers []finding.Fact
 	for i := range list {
-		if evidence.Nested(&list[i], "spec", "nodeName") != name || evidence.PodEnded(&list[i]) || controlledBy(&list[i], "DaemonSet", "Node") || toleratesDisruption(&list[i]) {
+		if evidence.Nested(&list[i], "spec", "nodeName") != name || evidence.PodEnded(&list[i]) || controlledBy(&list[i], "DaemonSet", "Node") ||
+			toleratesDisruption(&list[i]) {
 			continue
 		}
 		if fact, blocks := undisturbed(f.Reader, &list[i]); blocks {
@@ -57,10 +58,13 @@ func Karpenter(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		return nil, false
 	}
 	c := &finding.Cause{
-		Kind: finding.NodeKarpenter, At: n.Identity(), Verdict: finding.Unknown, Summary: say.Of(NotEvictable, evidence.Number(len(blockers), "pod"), name), Decides: say.Of(BlockedBy, blockers[0].Source, blockers[0].Path, blockers[0].Value),
+		Kind: finding.NodeKarpenter, At: n.Identity(), Verdict: finding.Unknown,
+		Summary:    say.Of(NotEvictable, evidence.Number(len(blockers), "pod"), name),
+		Decides:    say.Of(BlockedBy, blockers[0].Source, blockers[0].Path, blockers[0].Value),
 		Evidence:   append([]finding.Fact{n.Evidence()}, blockers[:min(len(blockers), evidence.MaxShown)]...),
 		Controller: &finding.Controller{Name: say.Plain("Karpenter"), Liveness: controllers.Unsure},
-		Ways:       []finding.Way{finding.See(remedy.Get("poddisruptionbudgets -A"), SeeBudgets), rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, MachineLeft))},
+		Ways: []finding.Way{finding.See(remedy.Get("poddisruptionbudgets -A"), SeeBudgets),
+			rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, MachineLeft))},
 	}
 	if f.Age(n.Node) > rules.DriverDelay {
 		c.Verdict = finding.Stuck
@@ -112,8 +116,10 @@ func undisturbed(facts *evidence.Reader, pod *unstructured.Unstructured) (findin
 				DisruptionsAllowed int64 `json:"disruptionsAllowed"`
 			} `json:"status"`
 		}
-		if evidence.Decode(&list[i], &view) && view.Status.DisruptionsAllowed == 0 && view.Spec.Selector != nil && admission.Selects(view.Spec.Selector, pod.GetLabels()) {
-			return finding.AtSays(evidence.Named("PodDisruptionBudget", pod.GetNamespace(), list[i].GetName()), "status.disruptionsAllowed", NoDisruption, source), true
+		if evidence.Decode(&list[i], &view) && view.Status.DisruptionsAllowed == 0 && view.Spec.Selector != nil &&
+			admission.Selects(view.Spec.Selector, pod.GetLabels()) {
+			return finding.AtSays(evidence.Named("PodDisruptionBudget", pod.GetNamespace(), list[i].GetName()), "status.disruptionsAllowed",
+				NoDisruption, source), true
 		}
 	}
 	return finding.Fact{}, false

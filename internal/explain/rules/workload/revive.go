@@ -83,11 +83,13 @@ func Revive(r *evidence.Reader, l *controllers.Workload, st controllers.State) [
 	case controllers.NewAccount:
 		return Restart(l, say.Of(RestartForToken))
 	case controllers.LeavingAccount:
-		return append([]finding.Way{finding.See(explained(account.Namespace, "serviceaccount/"+account.Name), SeeAccount)}, Restart(l, say.Of(RestartForToken))...)
+		return append([]finding.Way{finding.See(explained(account.Namespace, "serviceaccount/"+account.Name), SeeAccount)},
+			Restart(l, say.Of(RestartForToken))...)
 	case controllers.NotStarted:
 		return []finding.Way{Describe(l, st.Pod)}
 	case controllers.Suspended:
-		return []finding.Way{finding.Does(remedy.PatchOf(l.ID(), remedy.Test("/spec/suspend", true), remedy.Replace("/spec/suspend", false)), EndSuspension).At(finding.Safe)}
+		return []finding.Way{finding.Does(remedy.PatchOf(l.ID(), remedy.Test("/spec/suspend", true), remedy.Replace("/spec/suspend", false)),
+			EndSuspension).At(finding.Safe)}
 	case controllers.NoPods:
 		ways := []finding.Way{Describe(l, "")}
 		if controllers.OfQuota(st.Obstacle) {

@@ -179,7 +179,11 @@ func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
 		if said.Kind == answer.WebhookFailed && h.FailurePolicy == "Ignore" {
 			continue
 		}
-		if content := f.askedAbout(func(m graph.Node) bool { matches, _ := f.Admission.Matches(h, "DELETE", "", m); return matches }); len(content) > 0 {
+		if content := f.askedAbout(func(m graph.Node) bool {
+			matches,
+				_ := f.Admission.Matches(h, "DELETE", "", m)
+			return matches
+		}); len(content) > 0 {
 			asked, about = append(asked, h), content[0]
 		}
 	}
@@ -241,7 +245,8 @@ func (f *failing) withoutRight() (blockers []finding.Blocker, mentioned bool) {
 		return nil, true
 	}
 	c := &finding.Cause{
-		Kind: finding.NsContentFailure, At: id, Key: "rights", Verdict: finding.Stuck, Summary: say.Of(LacksRight, right.Verb, right.Resource, right.User),
+		Kind: finding.NsContentFailure, At: id, Key: "rights", Verdict: finding.Stuck,
+		Summary:  say.Of(LacksRight, right.Verb, right.Resource, right.User),
 		Evidence: []finding.Fact{f.says()},
 		Ways:     []finding.Way{finding.See(remedy.CanI(right.Verb, right.Resource.String(), right.User, id.Name), RestoreControllerRole)},
 	}

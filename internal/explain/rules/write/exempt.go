@@ -24,8 +24,8 @@ func unguards(what, in say.Word) []remedy.Loss {
 	return finding.Lost(remedy.Unguards, graph.Identity{}, UnguardedAll, what, in)
 }
 
-// exempt adds a way to exempt the namespace that the object is in, or is, from webhooks of one configuration, for which what they are asked about waits.
-// denied: the webhook answers, and denies what removes it.
+// exempt adds a way to exempt the namespace that the object is in, or is, from webhooks of one configuration, for which what they are asked
+// about waits. denied: the webhook answers, and denies what removes it.
 func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, hooks ...*admission.Webhook) {
 	asked := hooks
 	if leftover(f, hooks[0]) { // the configuration is deleted with all of them
@@ -51,8 +51,8 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, hooks .
 	})
 }
 
-// exemptBound adds a way to exempt the namespace that the object is in, or is, from the binding of a policy, or to make the binding reject nothing
-// for any other object, until that is gone.
+// exemptBound adds a way to exempt the namespace that the object is in, or is, from the binding of a policy, or to make the binding reject
+// nothing for any other object, until that is gone.
 // denied: the policy can be evaluated, and denies what removes it.
 func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, name string) {
 	binding, err := f.Get(admission.PolicyBindings, "", name)
@@ -80,8 +80,8 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, denied bool, na
 	})
 }
 
-// exempted is what a way out exempts namespaces from: so many webhooks, or a policy, by a key. denied: it denies on purpose what removes the
-// object.
+// exempted is what a way out exempts namespaces from: so many webhooks, or a policy, by a key. denied: it denies on purpose what removes
+// the object.
 type exempted struct {
 	key      string
 	what     say.Word
@@ -90,8 +90,9 @@ type exempted struct {
 }
 
 // exemption adds the object's namespace, if it has or is one, to those that a way out exempts. In one that is not being deleted, whatever
-// controllers try again and again passes with it, deletions and writes that end in some, and what that is nobody knows. One change is for all of them, whatever the causes: each is made for the object as it was read, and a second would undo
-// what the first has done. Nothing is exempted for other objects: webhooks and policies are asked about those whatever the namespaces.
+// controllers try again and again passes with it, deletions and writes that end in some, and what that is nobody knows. One change is for
+// all of them, whatever the causes: each is made for the object as it was read, and a second would undo what the first has done. Nothing is
+// exempted for other objects: webhooks and policies are asked about those whatever the namespaces.
 func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, from exempted, op func(condition any) remedy.Op) {
 	e, namespace := f.Exemptions[from.key], n.Identity().Place()
 	if namespace == "" {

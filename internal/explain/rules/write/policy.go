@@ -88,7 +88,8 @@ func (f refused) unusable(c *finding.Cause) {
 	}
 	if o, err := f.Get(admission.PolicyBindings, "", binding); err == nil {
 		c.Evidence = append(c.Evidence, finding.AtSays(bound(binding), "spec.paramRef", ParamPlace,
-			cmp.Or(evidence.Nested(o, "spec", "paramRef", "name"), BySelector), cmp.Or(evidence.Nested(o, "spec", "paramRef", "namespace"), OfObject)))
+			cmp.Or(evidence.Nested(o, "spec", "paramRef", "name"), BySelector),
+			cmp.Or(evidence.Nested(o, "spec", "paramRef", "namespace"), OfObject)))
 	}
 	c.Ways = []finding.Way{{Effect: repair, Look: &look}}
 }

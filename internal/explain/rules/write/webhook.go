@@ -122,7 +122,8 @@ func (f refused) unclearWebhook(suspects []*admission.Webhook) *finding.Cause {
 // DeadWebhook is an unreachable webhook that must allow a write to an object, which the first fact shows. The service is nil
 // for one that is called by a URL; message says how the call failed, and is empty when none was made. The webhooks of a
 // configuration that have one backend are one cause.
-func DeadWebhook(f *rules.Facts, n graph.Node, h *admission.Webhook, s *admission.Serving, first finding.Fact, message string) *finding.Cause {
+func DeadWebhook(f *rules.Facts, n graph.Node, h *admission.Webhook, s *admission.Serving, first finding.Fact,
+	message string) *finding.Cause {
 	served := h.ClientConfig.URL
 	if service := h.ClientConfig.Service; service != nil {
 		served = service.Namespace + "/" + service.Name
@@ -224,8 +225,8 @@ func bypass(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.
 	}
 }
 
-// passOver makes writes pass while webhooks of one configuration are unreachable, in all namespaces: what more than the objects that are blocked then
-// passes cannot be named.
+// passOver makes writes pass while webhooks of one configuration are unreachable, in all namespaces: what more than the objects that are
+// blocked then passes cannot be named.
 func passOver(f *rules.Facts, c *finding.Cause, hooks ...*admission.Webhook) finding.Way {
 	what, in := Webhook, WhileItIs
 	if len(hooks) > 1 {
@@ -294,7 +295,8 @@ func ForPods(f *rules.Facts, l *controllers.Workload) []*finding.Cause {
 	}
 	var all []*finding.Cause
 	if named := f.Admission.WebhooksNamed(n, r, "CREATE"); len(named) == 1 {
-		all = append(all, DeadWebhook(f, n, named[0], f.Admission.ServingOf(named[0]), finding.At(id, "status.conditions[ReplicaFailure]", message), message))
+		all = append(all, DeadWebhook(f, n, named[0], f.Admission.ServingOf(named[0]),
+			finding.At(id, "status.conditions[ReplicaFailure]", message), message))
 	}
 	return Unreachable(f, n, f.Admission.DeadForPods(n), finding.AtSays(id, "", CoversPods), all...)
 }
@@ -328,5 +330,6 @@ func configured(h *admission.Webhook) []finding.Fact {
 	if service := h.ClientConfig.Service; service != nil {
 		where = "service " + service.Namespace + "/" + service.Name
 	}
-	return []finding.Fact{finding.At(h.Config, h.Path()+".clientConfig", where), finding.At(h.Config, h.Path()+".failurePolicy", h.FailurePolicy)}
+	return []finding.Fact{finding.At(h.Config, h.Path()+".clientConfig", where),
+		finding.At(h.Config, h.Path()+".failurePolicy", h.FailurePolicy)}
 }

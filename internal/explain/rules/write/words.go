@@ -18,8 +18,10 @@ const (
 const (
 	ControllerRejected    say.Word = "the requests of the namespace controller are rejected"
 	ControllerLacksRights say.Word = "the namespace controller lacks rights that it needs"
-	HaveAllowed           say.Word = seePolicy + "make it allow the namespace controller (" + namespaceControllers + "): the deletion resumes within a minute"
-	HaveWebhookAllow      say.Word = "check the webhook and its backend, then make it allow the namespace controller (" + namespaceControllers + ")"
+	HaveAllowed           say.Word = seePolicy + "make it allow the namespace controller (" + namespaceControllers +
+		"): the deletion resumes within a minute"
+	HaveWebhookAllow say.Word = "check the webhook and its backend, then make it allow the namespace controller (" +
+		namespaceControllers + ")"
 	RestoreControllerRole say.Word = "check this right, then restore the ClusterRole system:controller:namespace-controller and its binding; kube-apiserver recreates both when it starts"
 
 	PolicyRejectsController  say.Word = "the policy rejects the deletions of the namespace controller"
@@ -80,7 +82,8 @@ const (
 	BySelector        say.Word = "by a selector"
 	OfObject          say.Word = "of the object, if it has one"
 	ChangeObject      say.Word = seePolicy + "change the object so that it complies"
-	ChangePolicy      say.Word = seePolicy + "change the policy so that it allows the write; it does not look at the object, so changing that does not help"
+	ChangePolicy      say.Word = seePolicy +
+		"change the policy so that it allows the write; it does not look at the object, so changing that does not help"
 	CorrectExpression say.Word = seePolicy + "correct the expression that fails (has() guards a field that might be missing)"
 	ObjectIsNull      say.Word = "; in a DELETE, object is null: use oldObject"
 	RecreateParams    say.Word = "recreate the object that the paramRef of the binding names, or correct the paramRef"

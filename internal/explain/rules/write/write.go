@@ -54,7 +54,8 @@ func Refusal(f *rules.Facts, n graph.Node, r admission.Reply, operation string) 
 
 // Unreachable are the causes of webhooks that cannot be reached and must allow a write to an object, which covers shows of
 // each, beside those that are known.
-func Unreachable(f *rules.Facts, n graph.Node, dead iter.Seq2[*admission.Webhook, *admission.Serving], covers finding.Fact, known ...*finding.Cause) []*finding.Cause {
+func Unreachable(f *rules.Facts, n graph.Node, dead iter.Seq2[*admission.Webhook, *admission.Serving], covers finding.Fact,
+	known ...*finding.Cause) []*finding.Cause {
 	for h, s := range dead {
 		if c := DeadWebhook(f, n, h, s, covers, ""); !slices.Contains(known, c) {
 			known = append(known, c)
@@ -78,7 +79,8 @@ func (f refused) cause() *finding.Cause {
 		return f.invalid()
 	case answer.Refused: // by an admission plugin inside the API server
 		return f.met(&finding.Cause{
-			Kind: finding.AdmRefused, At: f.n.Identity(), Key: f.r.Message, Verdict: finding.Unknown, Summary: say.Of(ServerRejects, f.rejected()).And(AnswerToYou), Decides: Says(f.r.Refusal),
+			Kind: finding.AdmRefused, At: f.n.Identity(), Key: f.r.Message, Verdict: finding.Unknown,
+			Summary: say.Of(ServerRejects, f.rejected()).And(AnswerToYou), Decides: Says(f.r.Refusal),
 			Evidence: finding.Facts(f.r.Fact()),
 		})
 	}
@@ -129,8 +131,8 @@ func (f refused) rejected() say.Text {
 	return say.Of(UpdateOf, f.r.About)
 }
 
-// example names the write that is rejected with the reason. Of several objects that share the cause it is the first by its name, whichever is
-// looked at first.
+// example names the write that is rejected with the reason. Of several objects that share the cause it is the first by its name, whichever
+// is looked at first.
 func (f refused) example(c *finding.Cause) {
 	because(c, f.r.Refusal)
 	for _, word := range []say.Word{PolicyRejects, ExpressionFails, WebhookRejects} {
@@ -200,7 +202,8 @@ func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key st
 
 // spareTerminating is the condition with which a mutating webhook or policy ignores what is being deleted. The object of a
 // DELETE is null.
-var spareTerminating = map[string]any{"name": "kubectl-gc-not-terminating", "expression": "object == null || !has(object.metadata.deletionTimestamp)"}
+var spareTerminating = map[string]any{"name": "kubectl-gc-not-terminating",
+	"expression": "object == null || !has(object.metadata.deletionTimestamp)"}
 
 // spare makes a webhook or policy ignore what is being deleted, until the object is gone.
 func (f refused) spare(m *admission.Mutator) finding.Way {
@@ -209,7 +212,8 @@ func (f refused) spare(m *admission.Mutator) finding.Way {
 	if h := m.Webhook; h != nil {
 		at, steps = entry(h)
 	}
-	way := finding.Does(f.Change(m.At, m.Whole, append(steps, adding(m.Whole, at+"/matchConditions/-", spareTerminating))...), SpareEnding).At(finding.Disruptive)
+	way := finding.Does(f.Change(m.At, m.Whole, append(steps, adding(m.Whole, at+"/matchConditions/-", spareTerminating))...),
+		SpareEnding).At(finding.Disruptive)
 	way.Temporary = true
 	return way
 }
@@ -243,14 +247,16 @@ func detail(cause metav1.StatusCause) say.Text {
 func (f refused) noLongerValid() *finding.Cause {
 	id := f.n.Identity()
 	c := &finding.Cause{
-		Kind: finding.ValSchemaTightened, At: id, Verdict: finding.Stuck, Summary: say.Of(InvalidNow), Decides: Says(f.r.Refusal), Evidence: finding.Facts(f.r.Fact()),
-		Ways: []finding.Way{finding.See(remedy.Look{Words: "edit", Of: id}, CorrectFields)},
+		Kind: finding.ValSchemaTightened, At: id, Verdict: finding.Stuck, Summary: say.Of(InvalidNow), Decides: Says(f.r.Refusal),
+		Evidence: finding.Facts(f.r.Fact()),
+		Ways:     []finding.Way{finding.See(remedy.Look{Words: "edit", Of: id}, CorrectFields)},
 	}
 	if len(f.r.Causes) > 0 {
 		c.Decides = say.Of(FieldIs, strings.TrimPrefix(f.r.Causes[0].Field, "<nil>"), detail(f.r.Causes[0]))
 	}
 	for _, cause := range f.r.Causes[:min(len(f.r.Causes), evidence.MaxShown)] {
-		c.Evidence = append(c.Evidence, finding.Field(f.n, strings.TrimPrefix(cause.Field, "<nil>"), admission.Shortened(cause.Message))) // <nil> is the object itself
+		// <nil> is the object itself
+		c.Evidence = append(c.Evidence, finding.Field(f.n, strings.TrimPrefix(cause.Field, "<nil>"), admission.Shortened(cause.Message)))
 	}
 	whole, err := f.Get(evidence.CRDs, "", id.Resource.GroupResource().String())
 	if err != nil {
@@ -258,7 +264,8 @@ func (f refused) noLongerValid() *finding.Cause {
 	}
 	at := evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", whole)
 	c.Evidence = append(c.Evidence, finding.At(at, "metadata.generation", fmt.Sprint(whole.GetGeneration())))
-	c.Ways = append(c.Ways, finding.See(remedy.Look{Words: "edit", Of: at, Save: true, Version: f.Version(at)}, RelaxSchema).At(finding.Disruptive))
+	c.Ways = append(c.Ways, finding.See(remedy.Look{Words: "edit", Of: at, Save: true, Version: f.Version(at)},
+		RelaxSchema).At(finding.Disruptive))
 	return c
 }
 
