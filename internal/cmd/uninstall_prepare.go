@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/preview"
 	"github.com/kubectl-gc/kubectl-gc/internal/render"
 	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -105,7 +107,7 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 // job is the deletion of what goes first: what would still get stuck when it is looked at again, and what is being deleted by then.
 func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identity) *change.Job {
 	j := &change.Job{Cluster: s.cluster(), Graph: g, Whole: g, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: first,
-		Why: uninstall.GoesFirst}}
+		Why: uninstall.GoesFirst, Choose: o.stillFirst(g, first)}}
 	j.Again = func(ctx context.Context) (*change.Job, error) {
 		s, err := o.connectToWrite(ctx, o.pageSize)
 		if err != nil {
@@ -131,4 +133,42 @@ func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identit
 		return o.job(s, g, left), nil
 	}
 	return j
+}
+
+// stillFirst returns what makes a target of one of the objects that go first, in the version of the graph. When another version is there
+// at its turn, somebody may have taken it over: everything is asked anew, and what would not go first any more stays.
+func (o *uninstallOptions) stillFirst(g *graph.Graph, first []graph.Identity) func(graph.Identity) gc.Target {
+	var mu sync.Mutex
+	latest, still := g, uids(first)
+	return func(id graph.Identity) gc.Target {
+		t := gc.Target{Identity: id, Unselected: string(uninstall.FirstNoMore)}
+		if n, known := g.Node(id.UID); known {
+			t.Matched = n.Object().ResourceVersion
+		}
+		t.Reselect = func(ctx context.Context, server gc.Server) (graph.Object, bool, error) {
+			now, err := server.Get(ctx, id.Resource, id.Namespace, id.Name)
+			if err != nil || now.UID != id.UID {
+				return now, false, err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if n, known := latest.Node(id.UID); !known || n.Object().ResourceVersion != now.ResourceVersion {
+				s, err := o.connectToWrite(ctx, o.pageSize)
+				if err != nil {
+					return now, false, err
+				}
+				u, err := o.foretell(ctx, s)
+				if err != nil {
+					return now, false, err
+				}
+				latest, still = u.Preview.Graph, uids(u.First(u.Forecast))
+			}
+			n, known := latest.Node(id.UID)
+			if !known || n.Virtual() {
+				return now, false, nil
+			}
+			return *n.Object(), n.BeingDeleted() || slices.Contains(still, id.UID), nil
+		}
+		return t
+	}
 }

@@ -140,9 +140,10 @@ func manifestsIn(directory string, recursive bool) (files, below []string, err e
 		return nil, nil, fmt.Errorf("reading %s: %w", directory, reason(err))
 	}
 	for _, file := range all {
-		if recursive || filepath.Dir(file) == filepath.Clean(at) {
+		switch within, err := filepath.Rel(at, file); {
+		case recursive || err == nil && filepath.Base(within) == within:
 			files = append(files, file)
-		} else {
+		case !strings.HasPrefix(within, ".."): // in which mounted ConfigMaps have what their links lead to
 			below = append(below, file)
 		}
 	}

@@ -31,16 +31,16 @@ type Mark struct {
 	Resource schema.GroupResource
 	// Namespace is empty where the mark does not say it.
 	Namespace, Name string
-	// Usual: it is a label that many set.
+	// Key is the label or the annotation. Usual: it is a label that many set.
+	Key   string
 	Usual bool
 }
 
-// marking reads the mark of one kind. in is in the keys of its labels and annotations, empty for a label that many
-// set.
+// marking reads the mark of one kind, of which the key names who has it.
 type marking struct {
 	of   schema.GroupResource
 	kind string
-	in   string
+	key  string
 	read func(labels, annotations map[string]string) Mark
 }
 
@@ -49,12 +49,11 @@ type marking struct {
 // (pkg/action/validate.go), the label of apply sets (k8s.io/kubectl/pkg/cmd/apply/applyset.go), and the usual label of an instance, which
 // Argo CD may be set to use.
 var markings = []marking{
-	{Applications, "Application", "argocd.argoproj.io/", func(_, annotations map[string]string) Mark {
+	{Applications, "Application", tracking, func(_, annotations map[string]string) Mark {
 		id, _, _ := strings.Cut(annotations[tracking], ":")
 		return application(id)
 	}},
-	{Applications, "Application", "argocd.argoproj.io/",
-		func(labels, _ map[string]string) Mark { return application(labels["argocd.argoproj.io/instance"]) }},
+	argoLabel("argocd.argoproj.io/instance"),
 	flux("Kustomization", Kustomizations),
 	flux("HelmRelease", HelmReleases),
 	{ClusterServiceVersions, "ClusterServiceVersion", "olm.owner", func(labels, _ map[string]string) Mark {
@@ -63,33 +62,39 @@ var markings = []marking{
 		}
 		return Mark{Namespace: labels["olm.owner.namespace"], Name: labels["olm.owner"]}
 	}},
-	{kind: "Release", in: "meta.helm.sh/", read: func(_, annotations map[string]string) Mark {
+	{kind: "Release", key: "meta.helm.sh/release-name", read: func(_, annotations map[string]string) Mark {
 		return Mark{Namespace: annotations["meta.helm.sh/release-namespace"], Name: annotations["meta.helm.sh/release-name"]}
 	}},
-	{kind: "ApplySet", in: "applyset.kubernetes.io/",
+	{kind: "ApplySet", key: "applyset.kubernetes.io/part-of",
 		read: func(labels, _ map[string]string) Mark { return Mark{Name: labels["applyset.kubernetes.io/part-of"]} }},
-	{Applications, "Application", "", func(labels, _ map[string]string) Mark {
-		m := application(labels[Instance])
-		m.Usual = true
-		return m
-	}},
+	argoLabel(Instance),
+}
+
+func argoLabel(key string) marking {
+	return marking{Applications, "Application", key, func(labels, _ map[string]string) Mark { return application(labels[key]) }}
 }
 
 // Instance is the label of the marks that are Usual.
 const Instance = "app.kubernetes.io/instance"
 
-// Others are annotations by which further tools know what they have deployed: kapp (pkg/kapp/resources/identity_annotation.go) and those of
-// Rancher (github.com/rancher/wrangler/pkg/apply/desiredset_apply.go).
-var Others = []string{"kapp.k14s.io/identity", "objectset.rio.cattle.io/id"}
+// kapp is the annotation by which kapp knows what it has deployed (pkg/kapp/resources/identity_annotation.go): v1;NAMESPACE/GROUP/KIND/NAME;
+// and the version.
+const kapp = "kapp.k14s.io/identity"
 
-// Other is the annotation of a tool of which no Mark is known, empty without one.
-func Other(o *unstructured.Unstructured) string {
+// Others are annotations by which further tools know what they have deployed: kapp, and those of Rancher
+// (github.com/rancher/wrangler/pkg/apply/desiredset_apply.go).
+var Others = []string{kapp, "objectset.rio.cattle.io/id"}
+
+// Other is the annotation of a tool of which no Mark is known, empty without one. also: the object is certainly that tool's, besides what
+// it is by its Marks; of Rancher's, which deploys by Helm, it is not.
+func Other(o *unstructured.Unstructured, entry Entry) (key, value string, also bool) {
 	for _, key := range Others {
 		if value, has := o.GetAnnotations()[key]; has {
-			return key + ": " + value
+			place := strings.Join([]string{entry.Namespace, entry.Group, entry.Kind, entry.Name}, "/")
+			return key, value, key == kapp && strings.Contains(value, ";"+place+";")
 		}
 	}
-	return ""
+	return "", "", false
 }
 
 // application is the one that Argo CD calls by its name, with its namespace if that is not Argo CD's own.
@@ -103,7 +108,7 @@ func application(id string) Mark {
 
 // flux are the labels of one of Flux's controllers.
 func flux(kind string, resource schema.GroupResource) marking {
-	return marking{resource, kind, resource.Group + "/", func(labels, _ map[string]string) Mark {
+	return marking{resource, kind, resource.Group + "/name", func(labels, _ map[string]string) Mark {
 		return Mark{Namespace: labels[resource.Group+"/namespace"], Name: labels[resource.Group+"/name"]}
 	}}
 }
@@ -134,37 +139,33 @@ func MarksOf(labels, annotations map[string]string) []Mark {
 	var marks []Mark
 	for i := range markings {
 		if m := markings[i].read(labels, annotations); m.Name != "" {
-			m.Kind, m.Resource = markings[i].kind, markings[i].of
+			m.Kind, m.Resource, m.Key = markings[i].kind, markings[i].of, markings[i].key
+			m.Usual = m.Key == Instance
 			marks = append(marks, m)
 		}
 	}
 	return marks
 }
 
-// Written returns when who has set a mark last wrote to the object, as far as its managed fields tell; zero for unknown.
-func Written(o *unstructured.Unstructured, m Mark) (at time.Time) {
-	for i := range markings {
-		if markings[i].kind != m.Kind || markings[i].in == "" {
-			continue
-		}
-		for _, e := range o.GetManagedFields() {
-			if e.FieldsV1 != nil && e.Time != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:`+markings[i].in)) && e.Time.After(at) {
-				at = e.Time.Time
-			}
+// Written returns when who sets a label or an annotation last wrote to the object, as far as its managed fields tell; zero for unknown.
+func Written(o *unstructured.Unstructured, key string) (at time.Time) {
+	for _, e := range o.GetManagedFields() {
+		if e.FieldsV1 != nil && e.Time != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:`+key+`"`)) && e.Time.After(at) {
+			at = e.Time.Time
 		}
 	}
 	return at
 }
 
-// Keys returns what is in the keys of the labels and annotations of all marks that are not Usual, to look for what may bear one.
+// Keys returns the labels and annotations of all marks that are not Usual.
 func Keys() []string {
 	var keys []string
 	for i := range markings {
-		if in := markings[i].in; in != "" {
-			keys = append(keys, in)
+		if key := markings[i].key; key != Instance {
+			keys = append(keys, key)
 		}
 	}
-	return slices.Compact(keys)
+	return keys
 }
 
 // Known reports whether it is known what an object of a type has deployed: by its inventory, or by the marks of that.
@@ -242,6 +243,21 @@ func Lists(resource schema.GroupResource, o *unstructured.Unstructured, deployed
 		e.Version = deployed.Version
 		return e == deployed
 	})
+}
+
+// Claims reports whether a tool's own object has what bears a mark of it: it lists the object, or does not say what it has, or has not been
+// written since the mark was. The mark of one that lists others alone was left on the object.
+func Claims(by, o *unstructured.Unstructured, m Mark, entry Entry) bool {
+	if !Deploys(m.Resource) || Lists(m.Resource, by, entry) {
+		return true
+	}
+	var written time.Time
+	for _, e := range by.GetManagedFields() {
+		if e.Time != nil && e.Time.After(written) {
+			written = e.Time.Time
+		}
+	}
+	return !m.Usual && (len(Inventory(m.Resource, by)) == 0 || Written(o, m.Key).After(written))
 }
 
 // Unwanted returns what of that is not wanted any more, and is deleted as soon as the tool's controller acts: of an Application that syncs

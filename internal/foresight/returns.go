@@ -133,20 +133,40 @@ func (l *returning) delivered(n graph.Node) (Return, bool) {
 		return r, l.exists(csvs, from, n.Name())
 	}
 	for _, m := range delivery.Marks(o) {
-		switch {
-		case m.Kind == "ApplySet", m.Kind == "Release" && o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm":
-		case m.Usual: // that says something only when there is such an Application
-			r.Why, r.kind, r.namespace, r.name = say.Of(argoByLabel, m.Name), "Application", m.Namespace, m.Name
-			return r, l.exists(m.Resource, m.Namespace, m.Name)
-		case m.Resource == delivery.Applications:
-			return l.byArgo(r, m)
-		case m.Kind == "Release":
-			return l.byHelm(r, m.Namespace, m.Name)
-		default:
-			return l.byObject(r, m, o)
+		if all := l.called(m); len(all) > 0 {
+			if _, claims := l.now.evidence.Claimant(all, n, o, m); !claims {
+				continue // it was left
+			}
+		}
+		if by, is := l.by(r, m, o); is {
+			return by, true
 		}
 	}
 	return r, false
+}
+
+// by says what recreates an object that bears the mark.
+func (l *returning) by(r Return, m delivery.Mark, o *unstructured.Unstructured) (Return, bool) {
+	switch {
+	case m.Kind == "ApplySet", m.Kind == "Release" && o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm":
+		return r, false
+	case m.Usual: // that says something only when there is such an Application
+		r.Why, r.kind, r.namespace, r.name = say.Of(argoByLabel, m.Name), "Application", m.Namespace, m.Name
+		return r, l.exists(m.Resource, m.Namespace, m.Name)
+	case m.Resource == delivery.Applications:
+		return l.byArgo(r, m)
+	case m.Kind == "Release":
+		return l.byHelm(r, m.Namespace, m.Name)
+	}
+	return l.byObject(r, m, o)
+}
+
+// called are the tool's own objects that a mark may name, and that stay.
+func (l *returning) called(m delivery.Mark) []graph.Node {
+	if m.Resource.Empty() {
+		return nil
+	}
+	return l.then.evidence.Called(m.Resource, m.Namespace, m.Name)
 }
 
 // byHelm is an object of a release of Helm, whose records are Secrets or ConfigMaps

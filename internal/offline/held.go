@@ -309,7 +309,7 @@ func anyThat(keeps func(name []byte) bool) part {
 }
 
 // markKeys are in the names of the fields of marks.
-var markKeys = delivery.Keys()
+var markKeys = slices.Concat(delivery.Keys(), delivery.Others, []string{delivery.Instance})
 
 func isMark(name []byte) bool {
 	return slices.ContainsFunc(markKeys, func(key string) bool { return bytes.Contains(name, []byte(key)) })

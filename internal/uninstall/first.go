@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -61,13 +62,21 @@ func (p *Plan) WhyNotFirst(s *foresight.Forecast) say.Text {
 	if len(p.early) > 0 {
 		return say.Of(convertedFirst, someOf(p.early))
 	}
-	if taken := p.first(TakenOver); taken != nil {
-		return say.Of(isTakenOver, taken.Item.Identity(), taken.Detail)
-	}
-	if spoilt := p.Spoils(); spoilt != nil {
-		return say.Of(isToStay, spoilt.Item.Identity())
+	if spoilt := cmp.Or(p.first(TakenOver), p.Spoils()); spoilt != nil {
+		return toStay(spoilt.Item.Identity(), spoilt.Cause, spoilt.Detail)
 	}
 	return p.noneEarlier(s.Unread)
+}
+
+// toStay says why an object is not deleted first that is to stay, or might be, for a cause.
+func toStay(id graph.Identity, cause Cause, why say.Text) say.Text {
+	switch {
+	case why.Has(whoUnread):
+		return say.Of(notAllRead)
+	case cause == TakenOver:
+		return say.Of(isTakenOver, id, why)
+	}
+	return say.Of(isToStay, id)
 }
 
 // noneEarlier says that nothing is known to help, or not everything could be read.
@@ -108,12 +117,8 @@ func (p *Plan) notFirst(id graph.Identity, certain func(graph.Node) bool) say.Te
 			return say.Of(deletesMore, with, argument(with))
 		}
 		for _, stays := range p.wanted {
-			switch {
-			case stays.object.UID != n.UID():
-			case stays.cause == TakenOver:
-				return say.Of(isTakenOver, n.Identity(), stays.why)
-			default:
-				return say.Of(isToStay, n.Identity())
+			if stays.object.UID == n.UID() {
+				return toStay(n.Identity(), stays.cause, stays.why)
 			}
 		}
 	}

@@ -128,11 +128,14 @@ func keepsInventory(o *unstructured.Unstructured) Reason {
 	return DeletionPolicy
 }
 
+// fluxMarks is in the labels and annotations of markedOff.
+const fluxMarks = "kustomize.toolkit.fluxcd.io/"
+
 // markedOff is the mark by which Flux leaves an object alone, a label or an annotation (github.com/fluxcd/pkg/ssa/utils/meta.go,
 // AnyInMetadata).
 func markedOff(o *unstructured.Unstructured) string {
 	for _, mark := range []struct{ key, value string }{{"prune", "disabled"}, {"reconcile", "disabled"}, {"ssa", "ignore"}} {
-		key := "kustomize.toolkit.fluxcd.io/" + mark.key
+		key := fluxMarks + mark.key
 		if strings.EqualFold(o.GetLabels()[key], mark.value) || strings.EqualFold(o.GetAnnotations()[key], mark.value) {
 			return key + ": " + mark.value
 		}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -50,7 +49,7 @@ func Prune(w *World, before, after []Item) *Plan {
 			removed = append(removed, *f)
 		}
 	}
-	p.pruners = w.pruners(wants)
+	p.pruners = w.pruners(all, wants)
 	p.atOnce(removed)
 	for i := range wants {
 		if p.takes(&wants[i]) {
@@ -58,22 +57,6 @@ func Prune(w *World, before, after []Item) *Plan {
 		}
 	}
 	return p
-}
-
-// pruners are who has something that the new manifests have, too, beside namespaces, which many may share: who has them applied, and prunes
-// what they do not have any more. Whoever has nothing that stays has taken over what goes.
-func (w *World) pruners(stay []found) (all Deliverers) {
-	for i, o := range w.whole(stay) {
-		if o == nil || stay[i].resource.IsNamespace() {
-			continue
-		}
-		for _, m := range heeded(o, delivery.Marks(o)) {
-			if d := (Deliverer{Kind: m.Kind, Namespace: m.Namespace, Name: m.Name}); !slices.Contains(all, d) {
-				all = append(all, d)
-			}
-		}
-	}
-	return all
 }
 
 // applied reports whether a new manifest is as the old one, or a live object is as it says: that has all of it, and nothing of what it has

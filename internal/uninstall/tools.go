@@ -124,10 +124,8 @@ func (all Deliverers) have(m delivery.Mark) bool {
 	})
 }
 
-// marks are those of an object that say who has deployed it, the first one first that counts: none that many set, nor that of the
-// HelmRelease whose release is one of them.
-func (all Deliverers) marks(o *unstructured.Unstructured) []delivery.Mark {
-	marks := slices.DeleteFunc(delivery.Marks(o), func(m delivery.Mark) bool { return m.Usual })
+// apart are marks without those of the HelmRelease whose release is one of them.
+func (all Deliverers) apart(marks []delivery.Mark) []delivery.Mark {
 	if slices.ContainsFunc(marks, func(m delivery.Mark) bool { return m.Kind == "Release" && all.have(m) }) {
 		marks = slices.DeleteFunc(marks, func(m delivery.Mark) bool { return m.Resource == delivery.HelmReleases })
 	}
@@ -136,13 +134,15 @@ func (all Deliverers) marks(o *unstructured.Unstructured) []delivery.Mark {
 
 // of reports whether an object belongs to one of them by its marks, and to what else it does, zero for nothing.
 func (all Deliverers) of(o *unstructured.Unstructured) (own bool, other say.Text) {
-	other = say.Plain(delivery.Other(o))
-	marks := all.marks(o)
-	slices.Reverse(marks)
-	for _, m := range marks {
-		if all.have(m) {
+	if key, value, _ := delivery.Other(o, delivery.Entry{}); key != "" {
+		other = say.Plain(key + ": " + value)
+	}
+	for _, m := range slices.Backward(all.apart(delivery.Marks(o))) {
+		switch {
+		case m.Usual: // many set it
+		case all.have(m):
 			own = true
-		} else {
+		default:
 			other = say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
 		}
 	}

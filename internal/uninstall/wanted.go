@@ -56,39 +56,55 @@ func (f *following) spared() {
 		}
 		places[r.GroupVersionResource].Insert(n.Namespace())
 	}
-	var marked []unstructured.Unstructured
+	marked, unread := f.marked(nodes, places)
+	known := len(f.plan.wanted)
+	stays := func(n graph.Node, why say.Text, target bool) {
+		stay := wanted{object: n.Identity(), why: why}
+		if target {
+			stay.cause = TakenOver
+		}
+		if !slices.ContainsFunc(f.plan.wanted[:known], func(w wanted) bool { return w.object.UID == n.UID() }) {
+			f.plan.wanted = append(f.plan.wanted, stay)
+		}
+	}
+	for _, n := range unread {
+		stays(n, say.Of(whoUnread), len(f.plan.in(n.UID())) > 0)
+	}
+	for _, o := range marked {
+		n, target := nodes[o.GetUID()], len(f.plan.in(o.GetUID())) > 0
+		if by := f.another(n, o, target); !by.IsZero() {
+			stays(n, say.Of(belongsTo, by), target)
+		} else if mark := keepMark(o); mark != "" && !target {
+			stays(n, say.Plain(mark), false)
+		}
+	}
+	graph.SortByIdentity(f.plan.wanted[known:], func(stays *wanted) graph.Identity { return stays.object })
+}
+
+// marked returns those of the nodes, which are of types in namespaces, that bear marks; in unread are those of which that is not known.
+func (f *following) marked(nodes map[types.UID]graph.Node, places map[schema.GroupVersionResource]sets.Set[string]) (
+	marked []*unstructured.Unstructured, unread []graph.Node) {
 	keys := f.keys()
 	for resource, namespaces := range places {
 		for _, namespace := range f.Evidence.Where(resource.GroupResource(), namespaces) {
 			before := len(marked)
-			// it is noted as unread
-			_ = f.Evidence.EachNaming(resource, namespace, keys, func() { marked = marked[:before] }, func(o *unstructured.Unstructured) {
+			err := f.Evidence.EachNaming(resource, namespace, keys, func() { marked = marked[:before] }, func(o *unstructured.Unstructured) {
 				if _, goes := nodes[o.GetUID()]; goes {
-					marked = append(marked, *o)
+					marked = append(marked, &unstructured.Unstructured{Object: o.Object})
 				}
 			})
+			if err == nil { // else it is noted as unread
+				continue
+			}
+			marked = marked[:before]
+			for _, n := range nodes {
+				if n.Resource().GroupVersionResource == resource && (namespace == "" || n.Namespace() == namespace) {
+					unread = append(unread, n)
+				}
+			}
 		}
 	}
-	known := len(f.plan.wanted)
-	for i := range marked {
-		o := &marked[i]
-		why, target, cause := say.Plain(keepMark(o)), len(f.plan.in(o.GetUID())) > 0, Cause("")
-		if target {
-			why, cause = say.Text{}, TakenOver
-		}
-		n := nodes[o.GetUID()]
-		by := f.another(o, target)
-		if by.IsZero() {
-			by = f.tracking(n, o)
-		}
-		if !by.IsZero() {
-			why = say.Of(belongsTo, by)
-		}
-		if !why.IsZero() && !slices.ContainsFunc(f.plan.wanted[:known], func(stays wanted) bool { return stays.object.UID == n.UID() }) {
-			f.plan.wanted = append(f.plan.wanted, wanted{n.Identity(), why, cause})
-		}
-	}
-	graph.SortByIdentity(f.plan.wanted[known:], func(stays *wanted) graph.Identity { return stays.object })
+	return marked, unread
 }
 
 // keys are marks, and where there are Applications the label by which they may track.
@@ -123,8 +139,8 @@ func (f *following) recorded(concerned graph.Set) {
 	}
 }
 
-// marks are in the keys of all labels and annotations that say who has deployed an object, or that it is to be kept.
-var marks = slices.Concat(delivery.Keys(), delivery.Others, []string{policyAnnotation})
+// marks are in all labels and annotations that say who has deployed an object, or that it is to be kept.
+var marks = slices.Concat(delivery.Keys(), delivery.Others, []string{policyAnnotation, syncOptions, fluxMarks})
 
 // managedBy is the usual label of the tool that has made an object.
 const managedBy = "app.kubernetes.io/managed-by"
@@ -132,28 +148,41 @@ const managedBy = "app.kubernetes.io/managed-by"
 // byHelm reports whether labels say that an object is of a release.
 func byHelm(labels map[string]string) bool { return labels[managedBy] == "Helm" }
 
-// another is who has deployed an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is
-// known to have: an own mark hides no other that is as new. That of a target is in this cluster: marks may be left of who had it before.
-func (f *following) another(o *unstructured.Unstructured, target bool) say.Text {
-	if other := delivery.Other(o); other != "" && !target {
-		return say.Plain(other)
-	}
-	marks, own := heeded(o, f.plan.Of.marks(o)), time.Time{}
+// another is who has an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is known to
+// have. Whose own object is there has what that lists. Marks of others are left over if what is removed set its own since; and of a target
+// if nobody of the name is in this cluster.
+func (f *following) another(n graph.Node, o *unstructured.Unstructured, target bool) say.Text {
+	marks, own := heeded(o, f.plan.Of.apart(delivery.Marks(o))), time.Time{}
 	for _, m := range marks {
-		if at := delivery.Written(o, m); f.plan.own(m) && at.After(own) {
+		if at := delivery.Written(o, m.Key); f.plan.own(m) && at.After(own) {
 			own = at
 		}
 	}
+	old := func(key string) bool { at := delivery.Written(o, key); return !at.IsZero() && at.Before(own) }
+	if key, value, also := delivery.Other(o, evidence.EntryOf(n.Identity())); key != "" && (!target || also && !old(key)) {
+		return say.Plain(key + ": " + value)
+	}
 	for _, m := range marks {
-		at := delivery.Written(o, m)
-		switch {
-		case !at.IsZero() && at.Before(own): // it is left over
-		case f.plan.own(m):
-		case f.exists(&m) && !(target && m.Namespace == "" && len(f.Evidence.Called(m.Resource, m.Namespace, m.Name)) == 0):
+		if f.plan.own(m) {
+			continue
+		}
+		if there := f.called(&m); len(there) > 0 && delivery.Deploys(m.Resource) {
+			if by, claims := f.Evidence.Claimant(there, n, o, m); claims {
+				return say.Plain(by.Identity())
+			}
+		} else if !m.Usual && !old(m.Key) && f.exists(&m) && !(target && f.elsewhere(&m)) {
 			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
 		}
 	}
 	return say.Text{}
+}
+
+// called are the tool's own objects that a mark may name.
+func (w *World) called(m *delivery.Mark) []graph.Node {
+	if m.Resource.Empty() {
+		return nil
+	}
+	return w.Evidence.Called(m.Resource, m.Namespace, m.Name)
 }
 
 // heeded are the marks of an object without those of releases of which Helm takes no notice.
@@ -164,34 +193,23 @@ func heeded(o *unstructured.Unstructured, marks []delivery.Mark) []delivery.Mark
 // own reports whether a mark names who deployed what is removed.
 func (p *Plan) own(m delivery.Mark) bool { return p.Of.have(m) || p.pruners.have(m) }
 
-// tracking is the Application whose name is in the usual label of an object, and that lists the object; zero without one.
-func (f *following) tracking(of graph.Node, o *unstructured.Unstructured) say.Text {
-	r := of.Resource()
-	entry := delivery.Entry{Group: r.Group, Kind: r.Kind, Namespace: of.Namespace(), Name: of.Name()}
-	for _, m := range delivery.Marks(o) {
-		if !m.Usual || f.plan.own(m) {
-			continue
-		}
-		for _, n := range f.Evidence.Called(m.Resource, m.Namespace, m.Name) {
-			app, err := f.Evidence.Whole(n)
-			if err != nil || delivery.Lists(m.Resource, app, entry) { // it is noted as unread
-				return say.Plain(n.Identity())
-			}
-		}
-	}
-	return say.Text{}
-}
-
 // exists reports whether who has deployed an object is there, or may be.
 func (f *following) exists(m *delivery.Mark) bool {
 	if m.Kind == "ApplySet" {
 		return f.parents().Has(m.Name) || !f.Graph.Snapshot().Complete() // they may be of any type
 	}
 	if m.Kind != "Release" {
-		return m.Namespace == "" || len(f.Evidence.Named(m.Resource, m.Namespace, m.Name)) > 0 ||
+		return m.Namespace == "" || len(f.called(m)) > 0 ||
 			!f.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
 	}
 	return !f.recordsListed(m.Namespace) || len(f.latest(m.Namespace, m.Name)) > 0
+}
+
+// elsewhere reports whether nobody of the name of a mark without a namespace is in this cluster.
+func (f *following) elsewhere(m *delivery.Mark) bool {
+	return m.Namespace == "" && len(f.called(m)) == 0 && !slices.ContainsFunc(f.Graph.Snapshot().Unlisted(), func(u graph.Unlisted) bool {
+		return u.Group == m.Resource.Group && (u.Resource == "" || u.Resource == m.Resource.Resource)
+	})
 }
 
 // idsIn are the IDs of apply sets that objects have in a label.

@@ -23,6 +23,9 @@ const hasNamesake say.Word = "%s is of another release of the name: unclear to w
 // GoesFirst is why an object is deleted before the tool begins.
 const GoesFirst say.Word = "it, or what it controls, would get stuck later"
 
+// FirstNoMore is why an object is left alone that was to be deleted before the tool begins, and was changed meanwhile.
+const FirstNoMore say.Word = "it has been changed since, and is not deleted first any more"
+
 // Why something is not deleted before the tool begins.
 const (
 	notBeforeHook    say.Word = "nothing is deleted ahead of the pre-delete hook %s, which may free, keep or refuse what gets stuck: see first what it does"
@@ -30,6 +33,7 @@ const (
 	deletesMore      say.Word = "the deletion of %s also deletes what that has deployed, so it is not deleted first: uninstall %s shows it; if all of that is to go, delete it first"
 	isToStay         say.Word = "%s is to stay, but is deleted with something else that goes: keep that, too, or remove it first where it belongs"
 	isTakenOver      say.Word = "%s is deleted, but %s by now"
+	whoUnread        say.Word = "could not be read, so it might belong to another"
 	notCertain       say.Word = "unclear whether the tool deletes %s, so it is not deleted first"
 	refuserFirst     say.Word = "delete first %s, which rejects deletes as soon as nothing answers it"
 	refuserStays     say.Word = "%s, which stays, rejects deletes as soon as nothing answers it: delete that first if no other release needs it"

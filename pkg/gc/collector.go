@@ -122,6 +122,8 @@ type Target struct {
 	Reselect func(context.Context, Server) (o graph.Object, selected bool, err error)
 	// Matched is the resourceVersion in which the selector chose the object.
 	Matched string
+	// Unselected is why the object is left alone that is not selected any more; empty says that it does not match the selector.
+	Unselected string
 }
 
 // Delete deletes the targets with the policy and then does what the garbage

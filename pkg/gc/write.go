@@ -3,6 +3,7 @@
 package gc
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -107,7 +108,7 @@ func (w *writer) deleteTarget(ctx context.Context, n number, planned, o graph.Ob
 		now, selected, err := target.Reselect(ctx, w.server)
 		if err == nil && (!selected || now.UID != o.UID) {
 			if _, exists := w.read(ctx, o, failure); exists {
-				why = unselected
+				why = cmp.Or(target.Unselected, unselected)
 			}
 			return graph.Object{}, false
 		}
@@ -156,7 +157,7 @@ const (
 
 // leave records why a target was left alone, and reports false if a delete of it has had its effect all the same.
 func (w *writer) leave(n number, o *graph.Object, why string) bool {
-	if why == unselected && w.carriedOut(n, o) {
+	if why != orphanedSince && w.carriedOut(n, o) {
 		return false
 	}
 	w.settled(n, true)
