@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log"
@@ -13,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,25 +87,41 @@ func reports(ts *testscript.TestScript, neg bool, args []string) {
 // behindProxy puts a proxy before the API server, for the rest of the script.
 func behindProxy(ts *testscript.TestScript, wrap func(http.Handler) http.Handler) {
 	ts.Setenv(compareDir, "") // what the proxy does, it does to one command
-	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
+	server, text, err := proxied(ts.Getenv("KUBECONFIG"), wrap)
 	ts.Check(err)
+	ts.Defer(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	ts.Check(os.WriteFile(ts.Getenv("KUBECONFIG"), text, 0o600))
+	ts.Setenv("SERVER", server.URL)
+}
+
+// proxied starts a proxy before the API server of a kubeconfig, and returns what makes that one of the proxy.
+func proxied(kubeconfig string, wrap func(http.Handler) http.Handler) (*httptest.Server, []byte, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
 	transport, err := rest.TransportFor(config)
-	ts.Check(err)
+	if err != nil {
+		return nil, nil, err
+	}
 	target, err := url.Parse(config.Host)
-	ts.Check(err)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
 	proxy := &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		ErrorLog:  log.New(io.Discard, "", 0), // requests that the client gives up are part of the tests
 	}
 	server := httptest.NewServer(wrap(proxy))
-	ts.Defer(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	text := ts.ReadFile(ts.Getenv("KUBECONFIG"))
-	ts.Check(os.WriteFile(ts.Getenv("KUBECONFIG"), []byte(strings.ReplaceAll(text, config.Host, server.URL)), 0o600))
-	ts.Setenv("SERVER", server.URL)
+	return server, bytes.ReplaceAll(text, []byte(config.Host), []byte(server.URL)), nil
 }
 
 func faulty(next http.Handler, kind string, pattern *regexp.Regexp, which ...string) http.Handler {

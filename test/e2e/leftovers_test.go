@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -117,6 +119,74 @@ type leavings struct {
 	cp   *controlplane.ControlPlane
 	plan string
 }
+
+// TestPrepareTakenOver deletes nothing that somebody takes over right before its turn, or of which it could not be read whose it is.
+func TestPrepareTakenOver(t *testing.T) {
+	parallel(t)
+	cp := controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 2, GraceCap: time.Second})
+	l := &leavings{t, cp, filepath.Join(t.TempDir(), "plan.json")}
+	example := func(name string) string { return filepath.Join("..", "..", "docs", "examples", name) }
+	cp.Kubectl(t, "apply", "-f", example("toy-operator.yaml"))
+	cp.Established(t, "crd/toys.foresight.test")
+	cp.Kubectl(t, "rollout", "status", "-n", "toy-system", "deployment/toy-operator", "--timeout=60s")
+	cp.Kubectl(t, "apply", "-f", example("toys.yaml"), "-f", example("toy-release.yaml"))
+	cp.Kubectl(t, "patch", "-n", "toy-system", "toy/ball", "toy/kite", "--field-manager=toy-operator", "--type=merge", "-p", `{"metadata":{"finalizers":["foresight.test/cleanup"]}}`)
+	cp.Kubectl(t, "apply", "-f", l.file("kustomizations.yaml", kustomizations))
+	cp.Established(t, "crd/kustomizations.kustomize.toolkit.fluxcd.io")
+	cp.Kubectl(t, "apply", "-f", l.file("kustomization.yaml", kustomization))
+	unread := func(next http.Handler) http.Handler {
+		return faulty(next, "504", regexp.MustCompile(`GET .*/namespaces/toy-system/toys\?`))
+	}
+	var first sync.Once
+	takenOver := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodDelete {
+				first.Do(func() {
+					cp.Kubectl(t, "label", "-n", "toy-system", "toy/ball", "toy/kite", "kustomize.toolkit.fluxcd.io/name=toys", "kustomize.toolkit.fluxcd.io/namespace=toy-system")
+				})
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	for _, test := range []struct {
+		wrap func(http.Handler) http.Handler
+		want string
+	}{
+		{unread, "Nothing can be prepared: ask a user who is allowed to read everything"},
+		{takenOver, "it has been changed since, and is not deleted first any more"},
+	} {
+		server, kubeconfig, err := proxied(cp.Kubeconfig, test.wrap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct := cp.Kubeconfig
+		cp.Kubeconfig = l.file("kubeconfig", string(kubeconfig))
+		l.run(2, "uninstall helm toy -n toy-system --prepare --yes", "", test.want)
+		cp.Kubeconfig = direct
+		server.Close()
+		if ending := cp.Kubectl(t, "get", "toys", "-n", "toy-system", "-o", "jsonpath={.items[*].metadata.deletionTimestamp}"); ending != "" {
+			t.Fatalf("toys are being deleted: %s", ending)
+		}
+	}
+}
+
+const kustomizations = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: kustomizations.kustomize.toolkit.fluxcd.io}
+spec:
+  group: kustomize.toolkit.fluxcd.io
+  scope: Namespaced
+  names: {kind: Kustomization, plural: kustomizations}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`
+
+const kustomization = `
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: toys, namespace: toy-system}
+status: {inventory: {entries: [{id: toy-system_ball_foresight.test_Toy, v: v1}, {id: toy-system_kite_foresight.test_Toy, v: v1}]}}
+`
 
 func (l *leavings) file(name, text string) string {
 	l.Helper()
