@@ -3,8 +3,10 @@
 package pkg_test
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io/fs"
 	"maps"
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // What a reader can hold in mind: methods of a type, lines of a function, lines of a file, words of a page of a command and of others.
@@ -20,6 +23,7 @@ const (
 	mostMethods       = 60
 	mostFunctionLines = 60
 	mostFileLines     = 500
+	mostColumns       = 140 // of a line, without texts
 	mostCommandWords  = 1000
 	mostPageWords     = 2500
 )
@@ -79,6 +83,7 @@ func measure(t *testing.T, path, name string, sizes map[string]int) {
 		t.Fatal(err)
 	}
 	sizes[name] = set.File(parsed.FileStart).LineCount()
+	columns(t, path, name)
 	for _, declaration := range parsed.Decls {
 		function, is := declaration.(*ast.FuncDecl)
 		if !is {
@@ -102,4 +107,34 @@ func receiver(e ast.Expr) string {
 		return e.Name
 	}
 	return "?"
+}
+
+// columns holds the lines of a file to their width. Texts do not count: a sentence is not broken.
+func columns(t *testing.T, path, name string) {
+	t.Helper()
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := token.NewFileSet()
+	file := set.AddFile(path, -1, len(source))
+	var s scanner.Scanner
+	s.Init(file, source, nil, scanner.ScanComments)
+	without := []byte(string(source))
+	for pos, kind, text := s.Scan(); kind != token.EOF; pos, kind, text = s.Scan() {
+		if kind == token.STRING {
+			for i := range text {
+				if at := file.Offset(pos) + i; without[at] != '\n' {
+					without[at] = 0
+				}
+			}
+		}
+	}
+	number := 0
+	for line := range bytes.Lines(without) {
+		number++
+		if width := utf8.RuneCount(bytes.TrimRight(bytes.ReplaceAll(line, []byte{0}, nil), "\n")); width > mostColumns {
+			t.Errorf("%s:%d has %d columns, more than %d", name, number, width, mostColumns)
+		}
+	}
 }

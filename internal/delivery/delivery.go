@@ -77,8 +77,8 @@ func argoLabel(key string) marking {
 // Instance is the label of the marks that are Usual.
 const Instance = "app.kubernetes.io/instance"
 
-// kapp is the annotation by which kapp knows what it has deployed (pkg/kapp/resources/identity_annotation.go): v1;NAMESPACE/GROUP/KIND/NAME;
-// and the version.
+// kapp is the annotation by which kapp knows what it has deployed (pkg/kapp/resources/identity_annotation.go):
+// v1;NAMESPACE/GROUP/KIND/NAME; and the version.
 const kapp = "kapp.k14s.io/identity"
 
 // Others are annotations by which further tools know what they have deployed: kapp, and those of Rancher

@@ -180,7 +180,8 @@ func setDefaults(o *unstructured.Unstructured) {
 		}
 	}
 	for _, each := range of {
-		for field, value := range map[string]any{"matchPolicy": "Equivalent", "namespaceSelector": map[string]any{}, "objectSelector": map[string]any{}} {
+		for field, value := range map[string]any{"matchPolicy": "Equivalent", "namespaceSelector": map[string]any{},
+			"objectSelector": map[string]any{}} {
 			if m := each.(map[string]any); m[field] == nil {
 				m[field] = value
 			}
@@ -313,11 +314,13 @@ func (s *Server) made(op *remedy.Op) *unstructured.Unstructured {
 }
 
 func conflict(op *remedy.Op) error {
-	return fmt.Errorf("%w: %w", remedy.ErrChanged, apierrors.NewConflict(op.Object.Resource.GroupResource(), op.Object.Name, errors.New("the object has been modified")))
+	return fmt.Errorf("%w: %w", remedy.ErrChanged, apierrors.NewConflict(op.Object.Resource.GroupResource(), op.Object.Name,
+		errors.New("the object has been modified")))
 }
 
 func (s *Server) delete(at key, o *unstructured.Unstructured, op *remedy.Op) error {
-	if p := op.Options.Preconditions; p != nil && (p.UID != nil && *p.UID != o.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != o.GetResourceVersion()) {
+	if p := op.Options.Preconditions; p != nil && (p.UID != nil && *p.UID != o.GetUID() ||
+		p.ResourceVersion != nil && *p.ResourceVersion != o.GetResourceVersion()) {
 		return conflict(op)
 	}
 	after := o.DeepCopy()

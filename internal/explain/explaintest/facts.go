@@ -15,8 +15,9 @@ import (
 // Facts are what the whole objects say beyond metadata, as cluster.Reader reads them. What is unreadable is left out.
 func (s *World) Facts() graph.Facts {
 	facts := graph.Facts{
-		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{}, CRDs: map[types.UID]graph.CRDFacts{}, Volumes: map[types.UID]types.UID{},
-		Nodes: map[string]bool{}, NodesRead: !s.unreadable["nodes"] && !s.unlisted["nodes"],
+		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{}, CRDs: map[types.UID]graph.CRDFacts{},
+		Volumes: map[types.UID]types.UID{},
+		Nodes:   map[string]bool{}, NodesRead: !s.unreadable["nodes"] && !s.unlisted["nodes"],
 	}
 	for _, o := range s.objects.Objects {
 		whole := s.Whole[o.Resource.Resource+"/"+o.Namespace+"/"+o.Name]

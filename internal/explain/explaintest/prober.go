@@ -75,7 +75,8 @@ func (s *World) answer(write string, resource schema.GroupVersionResource, names
 }
 
 // TryPatch implements admission.Prober.
-func (s *World) TryPatch(_ context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error) {
+func (s *World) TryPatch(_ context.Context, resource schema.GroupVersionResource, namespace, name, subresource string,
+	patch []byte) (*unstructured.Unstructured, error) {
 	write := "PATCH"
 	if subresource != "" {
 		write += "-" + subresource

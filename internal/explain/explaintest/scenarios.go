@@ -44,7 +44,8 @@ func EachScenario(t *testing.T, every int, test func(t *testing.T, given string)
 // Report explains all that is being deleted in the world of a graph, with what dry runs would say or without.
 func (s *World) Report(t *testing.T, g *graph.Graph, probe bool) (report *explain.Report) {
 	t.Helper()
-	outcome, err := gc.New(simulator.New(g.Snapshot(), simulator.Options{Now: Now, Server: s.Server}), g, gc.Options{SeesAll: true}).Collect(t.Context(), "")
+	outcome, err := gc.New(simulator.New(g.Snapshot(), simulator.Options{Now: Now, Server: s.Server}), g,
+		gc.Options{SeesAll: true}).Collect(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

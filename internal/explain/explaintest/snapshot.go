@@ -36,7 +36,8 @@ func (s *World) Snapshot(t testing.TB, redacted bool) (file []byte, originals ma
 		w.KeepOriginals()
 	}
 	types := testworld.Served()
-	for path, body := range map[string]any{"/api": discovery(types, true), "/apis": discovery(types, false), "/version": map[string]any{"gitVersion": "v1.36.3"}} {
+	for path, body := range map[string]any{"/api": discovery(types, true), "/apis": discovery(types, false),
+		"/version": map[string]any{"gitVersion": "v1.36.3"}} {
 		encoded, err := json.Marshal(body)
 		check(t, err)
 		check(t, w.Answer(&offline.Answer{
@@ -45,7 +46,8 @@ func (s *World) Snapshot(t testing.TB, redacted bool) (file []byte, originals ma
 	}
 	for _, o := range s.Whole { // a server serves what is defined
 		if group, names := evidence.Nested(o, "spec", "group"), evidence.Nested(o, "spec", "names", "kind"); names != "" {
-			body, err := json.Marshal(metav1.APIResourceList{GroupVersion: group + "/v1", APIResources: []metav1.APIResource{{Kind: names, Name: evidence.Nested(o, "spec", "names", "plural")}}})
+			body, err := json.Marshal(metav1.APIResourceList{GroupVersion: group + "/v1",
+				APIResources: []metav1.APIResource{{Kind: names, Name: evidence.Nested(o, "spec", "names", "plural")}}})
 			check(t, err)
 			check(t, w.Answer(&offline.Answer{Path: "/apis/" + group + "/v1", Code: http.StatusOK, ContentType: "application/json", Body: body}))
 		}
@@ -64,7 +66,8 @@ func (s *World) Snapshot(t testing.TB, redacted bool) (file []byte, originals ma
 func (s *World) write(t testing.TB, w *offline.Writer, r *graph.Resource) {
 	t.Helper()
 	list := &offline.List{
-		Group: r.Group, Version: r.Version, Resource: r.Resource, Kind: r.Kind, Namespaced: r.Namespaced, Holds: offline.HoldsOf(r.GroupResource()),
+		Group: r.Group, Version: r.Version, Resource: r.Resource, Kind: r.Kind, Namespaced: r.Namespaced,
+		Holds: offline.HoldsOf(r.GroupResource()),
 	}
 	end := offline.End{ResourceVersion: "1"}
 	namespace, listed := s.listedIn[r.Resource]

@@ -40,7 +40,8 @@ import (
 var Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // other is a type that the server does not have.
-var other = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "other.example.com", Version: "v1"}, Kind: "Other", Namespaced: true}
+var other = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "other.example.com", Version: "v1"},
+	Kind: "Other", Namespaced: true}
 
 // World is a cluster of a few lines, in which testworld.World reads objects:
 //
@@ -140,7 +141,8 @@ func Parse(t testing.TB, text string) *World {
 			namespace, name, _ := strings.Cut(f[1], "/")
 			age, _ := strconv.Atoi(f[2])
 			renewed := Now.Add(-time.Duration(age) * time.Second).Format(time.RFC3339Nano)
-			s.add(t, []string{"Lease/" + namespace + "/" + name}, fmt.Sprintf(`{"spec":{"holderIdentity":"h","leaseDurationSeconds":15,"renewTime":%q}}`, renewed))
+			s.add(t, []string{"Lease/" + namespace + "/" + name},
+				fmt.Sprintf(`{"spec":{"holderIdentity":"h","leaseDurationSeconds":15,"renewTime":%q}}`, renewed))
 		default:
 			if body != "" {
 				body = "{" + body
@@ -237,7 +239,8 @@ func (s *World) List(_ context.Context, resource schema.GroupVersionResource, na
 }
 
 // EachMentioning implements evidence.Cluster.
-func (s *World) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error {
+func (s *World) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(),
+	yield func(*unstructured.Unstructured) error) error {
 	quoted := make([]string, len(fields))
 	for i, field := range fields {
 		quoted[i] = `"` + field + `"`
@@ -246,12 +249,14 @@ func (s *World) EachMentioning(ctx context.Context, resource schema.GroupVersion
 }
 
 // EachNaming implements evidence.Cluster.
-func (s *World) EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(), yield func(*unstructured.Unstructured) error) error {
+func (s *World) EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(),
+	yield func(*unstructured.Unstructured) error) error {
 	begin()
 	items, err := s.List(ctx, resource, namespace)
 	for i := range items {
 		all, encodingErr := json.Marshal(items[i].Object)
-		if err = cmp.Or(err, encodingErr); err == nil && slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(string(all), text) }) {
+		if err = cmp.Or(err, encodingErr); err == nil &&
+			slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(string(all), text) }) {
 			err = yield(&items[i])
 		}
 	}
@@ -267,7 +272,8 @@ func init() {
 }
 
 // EachTyped implements evidence.Cluster.
-func (s *World) EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(), yield func(runtime.Object) error) error {
+func (s *World) EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(),
+	yield func(runtime.Object) error) error {
 	begin()
 	items, err := s.List(ctx, resource, namespace)
 	for i := range items {
