@@ -245,19 +245,37 @@ func Lists(resource schema.GroupResource, o *unstructured.Unstructured, deployed
 	})
 }
 
-// Claims reports whether a tool's own object has what bears a mark of it: it lists the object, or does not say what it has, or has not been
-// written since the mark was. The mark of one that lists others alone was left on the object.
+// Claims reports whether a tool's own object has what bears a mark of it: it lists the object, or it does not say what it has, or what it
+// says may be older than the mark. The mark of one that lists others alone was left on the object.
 func Claims(by, o *unstructured.Unstructured, m Mark, entry Entry) bool {
 	if !Deploys(m.Resource) || Lists(m.Resource, by, entry) {
 		return true
 	}
-	var written time.Time
-	for _, e := range by.GetManagedFields() {
-		if e.Time != nil && e.Time.After(written) {
-			written = e.Time.Time
+	return !m.Usual && (len(Inventory(m.Resource, by)) == 0 || !settled(m.Resource, by) || Written(o, m.Key).After(changed(by)))
+}
+
+// settled reports whether what a tool's own object says that it has is of its last attempt: kustomize-controller notes it only when all was
+// applied (github.com/fluxcd/kustomize-controller/internal/controller/kustomization_controller.go, reconcile).
+func settled(resource schema.GroupResource, o *unstructured.Unstructured) bool {
+	if resource != Kustomizations {
+		return true
+	}
+	observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	return observed == o.GetGeneration() && slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["type"] == "Ready" && condition["status"] == "True"
+	})
+}
+
+// changed returns when an object was last written to, as far as its managed fields tell.
+func changed(o *unstructured.Unstructured) (at time.Time) {
+	for _, e := range o.GetManagedFields() {
+		if e.Time != nil && e.Time.After(at) {
+			at = e.Time.Time
 		}
 	}
-	return !m.Usual && (len(Inventory(m.Resource, by)) == 0 || Written(o, m.Key).After(written))
+	return at
 }
 
 // Unwanted returns what of that is not wanted any more, and is deleted as soon as the tool's controller acts: of an Application that syncs

@@ -26,30 +26,26 @@ type member struct {
 	object *unstructured.Unstructured // nil: it could not be read
 }
 
-// pruners are who has most of what stays, or something of it that nobody else lists, and lists nothing but what is in the manifests: these
-// are theirs. Whoever has less may share it, and have taken over what goes. Where nothing stays it is who has all of the old manifests.
-// Namespaces do not count: many share them.
+// pruners are who has something of what stays that nobody else lists, all of the manifests that nobody else has, and all that stays, or
+// lists nothing but what is in the manifests: these are theirs. Whoever has less may share it, and have taken over what goes. Where nothing
+// stays it is who has all of the old manifests. Namespaces do not count: many share them.
 func (w *World) pruners(before, after []found) (all Deliverers) {
 	old, stay := w.members(before), w.members(after)
-	candidates := w.candidates(slices.Concat(stay, old))
-	known := sets.New[delivery.Entry]()
+	candidates, known := w.candidates(slices.Concat(stay, old)), sets.New[delivery.Entry]()
 	for _, f := range slices.Concat(before, after) {
 		known.Insert(evidence.EntryOf(f.id()))
 	}
 	for i := range candidates {
 		c := &candidates[i]
-		has, alone := 0, false
-		for _, m := range stay {
-			if c.has(m) {
-				has++
-				alone = alone || !slices.ContainsFunc(candidates, func(other pruner) bool {
-					return other.Deliverer != c.Deliverer && len(other.own) > 0 && other.has(m)
-				})
-			}
+		lacks := func(m member) bool { return !c.has(m) && !c.ignores(m) }
+		others := func(m member, list bool) bool {
+			return slices.ContainsFunc(candidates, func(o pruner) bool { return o.Deliverer != c.Deliverer && (!list || o.lists()) && o.has(m) })
 		}
-		switch {
-		case len(stay) == 0 && !slices.ContainsFunc(old, func(m member) bool { return !c.has(m) && !c.ignores(m) }),
-			2*has > len(stay), alone && c.within(known):
+		foreign := func(m member) bool { return lacks(m) && !others(m, false) }
+		alone := slices.ContainsFunc(stay, func(m member) bool { return c.has(m) && !others(m, true) })
+		whole := !slices.ContainsFunc(stay, lacks) || !c.lists() && c.most(stay)
+		if len(stay) == 0 && !slices.ContainsFunc(old, lacks) ||
+			alone && (whole || c.within(known)) && !slices.ContainsFunc(slices.Concat(stay, old), foreign) {
 			all = append(all, c.Deliverer)
 		}
 	}
@@ -104,7 +100,24 @@ func (c *pruner) has(m member) bool {
 			return true
 		}
 	}
-	return marked && len(c.own) == 0
+	return marked && !c.lists()
+}
+
+// lists reports whether its own object says what it has.
+func (c *pruner) lists() bool { return len(c.own) > 0 }
+
+// most reports whether it has most of what it does not ignore.
+func (c *pruner) most(all []member) bool {
+	count := 0
+	for _, m := range all {
+		switch {
+		case c.has(m):
+			count++
+		case !c.ignores(m):
+			count--
+		}
+	}
+	return count > 0
 }
 
 // within reports whether it lists something, and nothing but what is known and namespaces.
@@ -117,7 +130,7 @@ func (c *pruner) within(known sets.Set[delivery.Entry]) bool {
 			}
 		}
 	}
-	return len(c.own) > 0
+	return c.lists()
 }
 
 // ignores reports whether it deploys an object without having it: hooks, and definitions in a chart's directory crds.

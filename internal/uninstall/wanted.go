@@ -149,32 +149,48 @@ const managedBy = "app.kubernetes.io/managed-by"
 func byHelm(labels map[string]string) bool { return labels[managedBy] == "Helm" }
 
 // another is who has an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is known to
-// have. Whose own object is there has what that lists. Marks of others are left over if what is removed set its own since; and of a target
-// if nobody of the name is in this cluster.
+// have. Whose own object is there has what that lists. Marks may have been left: of a release that has made the object, and of a target if
+// nobody of the name is in this cluster.
 func (f *following) another(n graph.Node, o *unstructured.Unstructured, target bool) say.Text {
-	marks, own := heeded(o, f.plan.Of.apart(delivery.Marks(o))), time.Time{}
+	if key, value, also := delivery.Other(o, evidence.EntryOf(n.Identity())); key != "" && (also || !target) {
+		return say.Plain(key + ": " + value)
+	}
+	marks, own, old := heeded(o, f.plan.Of.apart(delivery.Marks(o))), time.Time{}, false
 	for _, m := range marks {
 		if at := delivery.Written(o, m.Key); f.plan.own(m) && at.After(own) {
 			own = at
 		}
 	}
-	old := func(key string) bool { at := delivery.Written(o, key); return !at.IsZero() && at.Before(own) }
-	if key, value, also := delivery.Other(o, evidence.EntryOf(n.Identity())); key != "" && (!target || also && !old(key)) {
-		return say.Plain(key + ": " + value)
+	for _, m := range marks {
+		old = old || m.Kind == "Release" && f.leftOver(n, &m, own)
 	}
 	for _, m := range marks {
-		if f.plan.own(m) {
-			continue
-		}
-		if there := f.called(&m); len(there) > 0 && delivery.Deploys(m.Resource) {
+		switch there := f.called(&m); {
+		case f.plan.own(m):
+		case len(there) > 0 && delivery.Deploys(m.Resource):
 			if by, claims := f.Evidence.Claimant(there, n, o, m); claims {
 				return say.Plain(by.Identity())
 			}
-		} else if !m.Usual && !old(m.Key) && f.exists(&m) && !(target && f.elsewhere(&m)) {
+		case m.Usual, old && (m.Kind == "Release" || m.Resource == delivery.HelmReleases):
+		case f.exists(&m) && !(target && f.elsewhere(&m)):
 			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
 		}
 	}
 	return say.Text{}
+}
+
+// leftOver reports whether a release was there before the object, and has done nothing since somebody else wrote to that as its own: then
+// that one has taken it over. A release that is younger than the object has taken it over itself, even if others go on writing.
+func (w *World) leftOver(n graph.Node, release *delivery.Mark, since time.Time) bool {
+	first := false
+	for _, record := range w.records(release.Namespace, release.Name) {
+		at := record.Object().CreationTimestamp.Time
+		if !at.Before(since) {
+			return false
+		}
+		first = first || !at.After(n.Object().CreationTimestamp.Time)
+	}
+	return first
 }
 
 // called are the tool's own objects that a mark may name.
@@ -202,7 +218,9 @@ func (f *following) exists(m *delivery.Mark) bool {
 		return m.Namespace == "" || len(f.called(m)) > 0 ||
 			!f.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
 	}
-	return !f.recordsListed(m.Namespace) || len(f.latest(m.Namespace, m.Name)) > 0
+	return !f.recordsListed(m.Namespace) || slices.ContainsFunc(f.latest(m.Namespace, m.Name), func(n graph.Node) bool {
+		return n.Object().Labels["status"] != "uninstalled"
+	})
 }
 
 // elsewhere reports whether nobody of the name of a mark without a namespace is in this cluster.
