@@ -206,6 +206,11 @@ var inventories = map[schema.GroupResource]struct {
 	}},
 }
 
+// Deployers are the types of which objects say what they have deployed, which their controllers delete with them.
+func Deployers() []schema.GroupResource {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(inventories)), func(r schema.GroupResource) bool { return !Deploys(r) })
+}
+
 // Deploys reports whether an object of the type says what it has deployed, which its controller deletes with it.
 func Deploys(resource schema.GroupResource) bool {
 	how, has := inventories[resource]
@@ -237,12 +242,29 @@ func Inventory(resource schema.GroupResource, o *unstructured.Unstructured) []En
 	return inventory(resource, o, func(map[string]any) bool { return true })
 }
 
-// Lists reports whether a tool's own object says that it has deployed an object, in whatever version.
+// Lists reports whether a tool's own object says that it has an object, in whatever version, and not only until it prunes that.
 func Lists(resource schema.GroupResource, o *unstructured.Unstructured, deployed Entry) bool {
-	return slices.ContainsFunc(Inventory(resource, o), func(e Entry) bool {
-		e.Version = deployed.Version
-		return e == deployed
-	})
+	return slices.Contains(Listed(resource, o), deployed)
+}
+
+// Listed is what a tool's own object says that it has, in no version: the Inventory without what is only there until it is pruned.
+func Listed(resource schema.GroupResource, o *unstructured.Unstructured) []Entry {
+	all := inventory(resource, o, func(entry map[string]any) bool { return entry["requiresPruning"] != true })
+	for i := range all {
+		all[i].Version = ""
+	}
+	return all
+}
+
+// Here reports whether a tool's own object certainly deploys to the cluster that it is in.
+func Here(resource schema.GroupResource, o *unstructured.Unstructured) bool {
+	if resource == Applications {
+		server, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "server")
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "name")
+		return name == "" && strings.TrimRight(server, "/") == "https://kubernetes.default.svc" || server == "" && name == "in-cluster"
+	}
+	_, remote, _ := unstructured.NestedMap(o.Object, "spec", "kubeConfig")
+	return !remote
 }
 
 // Claims reports whether a tool's own object has what bears a mark of it: it lists the object, or it does not say what it has, or what it

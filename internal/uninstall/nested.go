@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
 	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
 	"github.com/kubectl-gc/kubectl-gc/internal/preview"
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
@@ -39,6 +40,8 @@ type following struct {
 	plan *Plan
 	// parents are the apply sets that have one, which are looked for once.
 	parents func() sets.Set[string]
+	// lists are the tools' own objects that stay, by what they list in this cluster.
+	lists func() map[delivery.Entry][]graph.Node
 	// seen are the objects of tools that were looked at: one may contain itself.
 	seen map[types.UID]bool
 }
@@ -49,7 +52,7 @@ type following struct {
 func (w *World) Follow(p *Plan) {
 	p.inTurn()
 	p.graph = w.Graph
-	f := &following{w, p, w.idsIn("id"), map[types.UID]bool{p.Own.UID: true}}
+	f := &following{w, p, w.idsIn("id"), w.lists(), map[types.UID]bool{p.Own.UID: true}}
 	f.ownWithoutAccount()
 	for at := 0; at < len(p.Barriers); at++ {
 		next := at + 1

@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -68,14 +69,16 @@ func (f *following) spared() {
 		}
 	}
 	for _, n := range unread {
+		delete(nodes, n.UID())
 		stays(n, say.Of(whoUnread), len(f.plan.in(n.UID())) > 0)
 	}
-	for _, o := range marked {
-		n, target := nodes[o.GetUID()], len(f.plan.in(o.GetUID())) > 0
-		if by := f.another(n, o, target); !by.IsZero() {
+	for _, n := range nodes {
+		o, target := marked[n.UID()], len(f.plan.in(n.UID())) > 0
+		switch by := f.another(n, o, target); {
+		case !by.IsZero():
 			stays(n, say.Of(belongsTo, by), target)
-		} else if mark := keepMark(o); mark != "" && !target {
-			stays(n, say.Plain(mark), false)
+		case o != nil && keepMark(o) != "" && !target:
+			stays(n, say.Plain(keepMark(o)), false)
 		}
 	}
 	graph.SortByIdentity(f.plan.wanted[known:], func(stays *wanted) graph.Identity { return stays.object })
@@ -83,20 +86,18 @@ func (f *following) spared() {
 
 // marked returns those of the nodes, which are of types in namespaces, that bear marks; in unread are those of which that is not known.
 func (f *following) marked(nodes map[types.UID]graph.Node, places map[schema.GroupVersionResource]sets.Set[string]) (
-	marked []*unstructured.Unstructured, unread []graph.Node) {
+	marked map[types.UID]*unstructured.Unstructured, unread []graph.Node) {
+	marked = map[types.UID]*unstructured.Unstructured{}
 	keys := f.keys()
 	for resource, namespaces := range places {
 		for _, namespace := range f.Evidence.Where(resource.GroupResource(), namespaces) {
-			before := len(marked)
-			err := f.Evidence.EachNaming(resource, namespace, keys, func() { marked = marked[:before] }, func(o *unstructured.Unstructured) {
-				if _, goes := nodes[o.GetUID()]; goes {
-					marked = append(marked, &unstructured.Unstructured{Object: o.Object})
-				}
+			found := map[types.UID]*unstructured.Unstructured{}
+			err := f.Evidence.EachNaming(resource, namespace, keys, func() { clear(found) }, func(o *unstructured.Unstructured) {
+				found[o.GetUID()] = &unstructured.Unstructured{Object: o.Object}
 			})
-			if err == nil { // else it is noted as unread
+			if maps.Copy(marked, found); err == nil { // else it is noted as unread
 				continue
 			}
-			marked = marked[:before]
 			for _, n := range nodes {
 				if n.Resource().GroupVersionResource == resource && (namespace == "" || n.Namespace() == namespace) {
 					unread = append(unread, n)
@@ -149,9 +150,17 @@ const managedBy = "app.kubernetes.io/managed-by"
 func byHelm(labels map[string]string) bool { return labels[managedBy] == "Helm" }
 
 // another is who has an object, zero when that is what is removed or goes, when it does not exist any more, or when nobody is known to
-// have. Whose own object is there has what that lists. Marks may have been left: of a release that has made the object, and of a target if
-// nobody of the name is in this cluster.
+// have; nil is one without marks. Whose own object is there has what that lists. Marks may have been left: of a release that has made the
+// object, and of a target if nobody of the name is in this cluster.
 func (f *following) another(n graph.Node, o *unstructured.Unstructured, target bool) say.Text {
+	for _, by := range f.lists()[evidence.EntryOf(n.Identity())] {
+		if id := by.Identity(); !f.plan.own(delivery.Mark{Kind: id.Resource.Kind, Namespace: id.Namespace, Name: id.Name}) {
+			return say.Plain(id)
+		}
+	}
+	if o == nil {
+		return say.Text{}
+	}
 	if key, value, also := delivery.Other(o, evidence.EntryOf(n.Identity())); key != "" && (also || !target) {
 		return say.Plain(key + ": " + value)
 	}
@@ -177,6 +186,25 @@ func (f *following) another(n graph.Node, o *unstructured.Unstructured, target b
 		}
 	}
 	return say.Text{}
+}
+
+// lists returns the tools' own objects, by what they list in this cluster. One that could not be read is noted as unread.
+func (w *World) lists() func() map[delivery.Entry][]graph.Node {
+	return sync.OnceValue(func() map[delivery.Entry][]graph.Node {
+		by := map[delivery.Entry][]graph.Node{}
+		for _, resource := range delivery.Deployers() {
+			all := slices.Collect(w.Evidence.Instances(resource))
+			w.Evidence.Together(all)
+			for _, n := range all {
+				if o, err := w.Evidence.Whole(n); err == nil && delivery.Here(resource, o) {
+					for _, entry := range delivery.Listed(resource, o) {
+						by[entry] = append(by[entry], n)
+					}
+				}
+			}
+		}
+		return by
+	})
 }
 
 // leftOver reports whether a release was there before the object, and has done nothing since somebody else wrote to that as its own: then
