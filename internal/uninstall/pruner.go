@@ -70,11 +70,12 @@ func (w *World) candidates(of []member) (all []pruner) {
 		}
 		for _, mark := range heeded(m.object, delivery.Marks(m.object)) {
 			c := pruner{Deliverer: Deliverer{Kind: mark.Kind, Namespace: mark.Namespace, Name: mark.Name}, mark: mark}
-			if slices.ContainsFunc(all, func(other pruner) bool { return other.Deliverer == c.Deliverer }) {
+			if slices.ContainsFunc(all, func(other pruner) bool { return Deliverers{other.Deliverer}.have(mark) }) {
 				continue
 			}
 			if delivery.Deploys(mark.Resource) {
 				for _, n := range w.called(&mark) {
+					c.Namespace = n.Namespace() // which marks of Argo CD do not say
 					if o, err := w.Evidence.Whole(n); err == nil { // else it is noted as unread
 						c.own = append(c.own, o)
 					}
