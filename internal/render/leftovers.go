@@ -71,11 +71,11 @@ func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 	}
 	for i := range d.Left {
 		l := &d.Left[i]
-		s.Left = append(s.Left, uninstall.Left{Object: l.Object.identity(), By: l.Belongs, Detail: l.Detail, Version: l.version()})
+		s.Left = append(s.Left, uninstall.Left{Object: l.Object.identity(), By: l.Belongs, Detail: l.Detail, Version: l.Version})
 	}
 	for _, k := range d.Kept {
 		reference := ObjectReference{k.Object.APIVersion, k.Object.Kind, "", k.Object.Namespace, k.Object.Name, k.Object.UID}
-		s.Kept = append(s.Kept, uninstall.Kept{Object: reference.identity(), Reason: k.Reason, Version: k.version()})
+		s.Kept = append(s.Kept, uninstall.Kept{Object: reference.identity(), Reason: k.Reason, Version: k.Version})
 	}
 	return s, nil
 }
@@ -105,10 +105,6 @@ func (d *UninstallPlan) mayKeep(r *ObjectReference) bool {
 		return (q.Cause == uninstall.Untracked || q.Cause == uninstall.MayKeep) && q.Object != nil && q.Object.Kind == r.Kind &&
 			q.Object.Namespace == r.Namespace && q.Object.Name == r.Name
 	})
-}
-
-func (v SeenVersion) version() uninstall.Version {
-	return uninstall.Version{Resource: v.ResourceVersion, Generation: v.Generation, Metadata: v.Metadata}
 }
 
 // Leftovers are what a tool was to leave behind, of which cluster and by which plan.

@@ -98,23 +98,12 @@ type KeptObject struct {
 	By        *ObjectReference `json:"by,omitempty"`
 	// Owned stay with it.
 	Owned []ObjectReference `json:"owned,omitempty"`
-	SeenVersion
-}
-
-// SeenVersion is the version of an object that was looked at.
-type SeenVersion struct {
-	ResourceVersion string `json:"resourceVersion,omitempty"`
-	Generation      int64  `json:"generation,omitempty"`
-	Metadata        string `json:"metadata,omitempty"`
-}
-
-func seenVersion(v uninstall.Version) SeenVersion {
-	return SeenVersion{v.Resource, v.Generation, v.Metadata}
+	uninstall.Version
 }
 
 func newKeptObject(k *uninstall.Kept) KeptObject {
 	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says().String(), Instances: len(k.Instances),
-		SeenVersion: seenVersion(k.Version)}
+		Version: k.Version}
 	if len(k.Owned) > 0 {
 		o.Owned = references(k.Owned)
 	}
@@ -132,7 +121,7 @@ type LeftObject struct {
 	Detail    string              `json:"detail,omitempty"`
 	Message   string              `json:"message"`
 	Instances int                 `json:"instances,omitempty"`
-	SeenVersion
+	uninstall.Version
 }
 
 // OpenQuestion is something that cannot be known beforehand.
@@ -198,7 +187,7 @@ func (u *Uninstall) Document() *UninstallPlan {
 	for i := range u.Left {
 		l := &u.Left[i]
 		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Detail, l.Says().String(), len(l.Instances),
-			seenVersion(l.Version)})
+			l.Version})
 	}
 	d.foresee(u.Forecast)
 	d.Digest = d.digest()

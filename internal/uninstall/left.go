@@ -68,9 +68,9 @@ func (l *Left) of() graph.Identity {
 // Version is that of an object when it was looked at. Generation is 0 for types that have none. Metadata is a digest of the labels, the
 // finalizers and who has written anything but the status.
 type Version struct {
-	Resource   string
-	Generation int64
-	Metadata   string
+	Resource   string `json:"resourceVersion,omitempty"`
+	Generation int64  `json:"generation,omitempty"`
+	Metadata   string `json:"metadata,omitempty"`
 }
 
 // versionOf is that of a whole object.
