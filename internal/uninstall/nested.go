@@ -5,6 +5,7 @@ package uninstall
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,7 +53,8 @@ type following struct {
 func (w *World) Follow(p *Plan) {
 	p.inTurn()
 	p.graph = w.Graph
-	f := &following{w, p, w.idsIn("id"), w.lists(), map[types.UID]bool{p.Own.UID: true}}
+	f := &following{World: w, plan: p, parents: w.idsIn("id"), seen: map[types.UID]bool{p.Own.UID: true}}
+	f.lists = sync.OnceValue(f.listed)
 	f.ownWithoutAccount()
 	for at := 0; at < len(p.Barriers); at++ {
 		next := at + 1

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
@@ -16,8 +17,10 @@ import (
 type pruner struct {
 	Deliverer
 	mark delivery.Mark
-	// own are the tool's own objects of the name, if those say what they have.
-	own []*unstructured.Unstructured
+	// own is the tool's own object, nil where that does not say what it has: then its marks do.
+	own *unstructured.Unstructured
+	// has are objects of the manifests.
+	has sets.Set[types.UID]
 }
 
 // member is an object of manifests that exists.
@@ -26,30 +29,37 @@ type member struct {
 	object *unstructured.Unstructured // nil: it could not be read
 }
 
-// pruners are who has something of what stays that nobody else lists, all of the manifests that nobody else has, and all that stays, or
-// lists nothing but what is in the manifests: these are theirs. Whoever has less may share it, and have taken over what goes. Where nothing
-// stays it is who has all of the old manifests. Namespaces do not count: many share them.
+// pruners are who has most of the manifests, all of the old ones that no other has, and something that stays and no other has: the
+// manifests are theirs. Whoever has less may share what stays, and have taken over what goes. Where nothing stays it is who has all of the
+// old manifests. Namespaces do not count: many share them.
 func (w *World) pruners(before, after []found) (all Deliverers) {
 	old, stay := w.members(before), w.members(after)
-	candidates, known := w.candidates(slices.Concat(stay, old)), sets.New[delivery.Entry]()
-	for _, f := range slices.Concat(before, after) {
-		known.Insert(evidence.EntryOf(f.id()))
-	}
+	every := slices.Concat(stay, slices.DeleteFunc(slices.Clone(old), func(m member) bool {
+		return slices.ContainsFunc(stay, func(s member) bool { return s.node.UID() == m.node.UID() })
+	}))
+	candidates := w.candidates(every)
 	for i := range candidates {
 		c := &candidates[i]
-		lacks := func(m member) bool { return !c.has(m) && !c.ignores(m) }
-		others := func(m member, list bool) bool {
-			return slices.ContainsFunc(candidates, func(o pruner) bool { return o.Deliverer != c.Deliverer && (!list || o.lists()) && o.has(m) })
+		lacks := func(m member) bool { return !c.has.Has(m.node.UID()) && !c.ignores(m) }
+		other := func(m member) bool {
+			return slices.ContainsFunc(candidates, func(o pruner) bool {
+				return o.Deliverer != c.Deliverer && o.has.Has(m.node.UID()) && !c.covers(&o)
+			})
 		}
-		foreign := func(m member) bool { return lacks(m) && !others(m, false) }
-		alone := slices.ContainsFunc(stay, func(m member) bool { return c.has(m) && !others(m, true) })
-		whole := !slices.ContainsFunc(stay, lacks) || !c.lists() && c.most(stay)
-		if len(stay) == 0 && !slices.ContainsFunc(old, lacks) ||
-			alone && (whole || c.within(known)) && !slices.ContainsFunc(slices.Concat(stay, old), foreign) {
+		alone := slices.ContainsFunc(stay, func(m member) bool { return c.has.Has(m.node.UID()) && !other(m) })
+		foreign := slices.ContainsFunc(old, func(m member) bool { return lacks(m) && !other(m) })
+		rest := len(slices.DeleteFunc(slices.Clone(every), func(m member) bool { return !lacks(m) }))
+		if alone && !foreign && len(c.has) > rest || len(stay) == 0 && !slices.ContainsFunc(old, lacks) {
 			all = append(all, c.Deliverer)
 		}
 	}
 	return all
+}
+
+// covers reports whether it has all that another one has, and more; or as much, but by its own list, or as the same by another mark.
+func (c *pruner) covers(other *pruner) bool {
+	more := len(c.has) > len(other.has) || other.own == nil
+	return more && c.has.IsSuperset(other.has)
 }
 
 // members are the objects that exist, without namespaces.
@@ -62,81 +72,59 @@ func (w *World) members(all []found) (members []member) {
 	return members
 }
 
-// candidates are all whose marks objects bear, and who is not known to be absent.
+// candidates are all whose marks objects bear, and what they have of these.
 func (w *World) candidates(of []member) (all []pruner) {
 	for _, m := range of {
 		if m.object == nil {
 			continue
 		}
 		for _, mark := range heeded(m.object, delivery.Marks(m.object)) {
-			c := pruner{Deliverer: Deliverer{Kind: mark.Kind, Namespace: mark.Namespace, Name: mark.Name}, mark: mark}
 			if slices.ContainsFunc(all, func(other pruner) bool { return Deliverers{other.Deliverer}.have(mark) }) {
 				continue
 			}
-			if delivery.Deploys(mark.Resource) {
-				for _, n := range w.called(&mark) {
-					c.Namespace = n.Namespace() // which marks of Argo CD do not say
-					if o, err := w.Evidence.Whole(n); err == nil { // else it is noted as unread
-						c.own = append(c.own, o)
-					}
+			by := Deliverer{Kind: mark.Kind, Namespace: mark.Namespace, Name: mark.Name}
+			found := w.called(&mark)
+			if !delivery.Deploys(mark.Resource) || len(found) == 0 {
+				all = append(all, pruner{Deliverer: by, mark: mark})
+				continue
+			}
+			for _, n := range found {
+				by.Namespace = n.Namespace() // which marks of Argo CD do not say
+				if o, err := w.Evidence.Whole(n); err == nil { // else it is noted as unread
+					all = append(all, pruner{Deliverer: by, mark: mark, own: o})
 				}
 			}
-			all = append(all, c)
+		}
+	}
+	for i := range all {
+		all[i].has = sets.New[types.UID]()
+		for _, m := range of {
+			if all[i].claims(m) {
+				all[i].has.Insert(m.node.UID())
+			}
 		}
 	}
 	return all
 }
 
-// has reports whether it has an object: its own one lists that, or where there is none that says what it has, the object bears its mark.
-func (c *pruner) has(m member) bool {
+// claims reports whether it has an object: its own one lists that, or the object bears its mark, and that was not left.
+func (c *pruner) claims(m member) bool {
 	if m.object == nil {
 		return false
 	}
 	entry := evidence.EntryOf(m.id())
-	marked := slices.ContainsFunc(heeded(m.object, delivery.Marks(m.object)), func(mark delivery.Mark) bool {
-		return !mark.Usual && Deliverers{c.Deliverer}.have(mark)
+	if c.own != nil && delivery.Lists(c.mark.Resource, c.own, entry) {
+		return true
+	}
+	return slices.ContainsFunc(heeded(m.object, delivery.Marks(m.object)), func(mark delivery.Mark) bool {
+		return !mark.Usual && Deliverers{c.Deliverer}.have(mark) && (c.own == nil || delivery.Claims(c.own, m.object, mark, entry))
 	})
-	for _, o := range c.own {
-		if delivery.Lists(c.mark.Resource, o, entry) || marked && delivery.Claims(o, m.object, c.mark, entry) {
-			return true
-		}
-	}
-	return marked && !c.lists()
 }
 
-// lists reports whether its own object says what it has.
-func (c *pruner) lists() bool { return len(c.own) > 0 }
-
-// most reports whether it has most of what it does not ignore.
-func (c *pruner) most(all []member) bool {
-	count := 0
-	for _, m := range all {
-		switch {
-		case c.has(m):
-			count++
-		case !c.ignores(m):
-			count--
-		}
-	}
-	return count > 0
-}
-
-// within reports whether it lists something, and nothing but what is known and namespaces.
-func (c *pruner) within(known sets.Set[delivery.Entry]) bool {
-	for _, o := range c.own {
-		for _, e := range delivery.Inventory(c.mark.Resource, o) {
-			e.Version = ""
-			if !known.Has(e) && (e.Group != "" || e.Kind != "Namespace") {
-				return false
-			}
-		}
-	}
-	return c.lists()
-}
-
-// ignores reports whether it deploys an object without having it: hooks, and definitions in a chart's directory crds.
+// ignores reports whether it may deploy an object without having it: hooks, definitions in a chart's directory crds, and tools' own objects,
+// by which a user begins.
 func (c *pruner) ignores(m member) bool {
 	_, hook := m.Annotations["helm.sh/hook"]
 	helms := c.Kind == "Release" || c.mark.Resource == delivery.HelmReleases
-	return hook || helms && m.resource.IsCRD()
+	return hook || helms && m.resource.IsCRD() || controlled(m.resource.GroupResource()) != nil
 }

@@ -4,6 +4,7 @@ package uninstall
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // wanted is an object that is to stay, although it may go with something else.
@@ -188,23 +190,31 @@ func (f *following) another(n graph.Node, o *unstructured.Unstructured, target b
 	return say.Text{}
 }
 
-// lists returns the tools' own objects, by what they list in this cluster. One that could not be read is noted as unread.
-func (w *World) lists() func() map[delivery.Entry][]graph.Node {
-	return sync.OnceValue(func() map[delivery.Entry][]graph.Node {
-		by := map[delivery.Entry][]graph.Node{}
-		for _, resource := range delivery.Deployers() {
-			all := slices.Collect(w.Evidence.Instances(resource))
-			w.Evidence.Together(all)
-			for _, n := range all {
-				if o, err := w.Evidence.Whole(n); err == nil && delivery.Here(resource, o) {
-					for _, entry := range delivery.Listed(resource, o) {
-						by[entry] = append(by[entry], n)
-					}
-				}
+// listed returns the tools' own objects, by what they list in this cluster, or in that of what is removed. One that could not be read is
+// noted as unread.
+func (f *following) listed() map[delivery.Entry][]graph.Node {
+	destination := func(o *unstructured.Unstructured) any { at, _ := remedy.At(o.Object, "/spec/destination"); return at }
+	var own any
+	for _, n := range f.Evidence.Called(delivery.Applications, f.plan.Own.Namespace, f.plan.Own.Name) {
+		if o, err := f.Evidence.Whole(n); err == nil && n.UID() == f.plan.Own.UID {
+			own = destination(o)
+		}
+	}
+	by := map[delivery.Entry][]graph.Node{}
+	for _, resource := range delivery.Deployers() {
+		all := slices.Collect(f.Evidence.Instances(resource))
+		f.Evidence.Together(all)
+		for _, n := range all {
+			o, err := f.Evidence.Whole(n)
+			if err != nil || !delivery.Here(resource, o) && (own == nil || !reflect.DeepEqual(own, destination(o))) {
+				continue
+			}
+			for _, entry := range delivery.Listed(resource, o) {
+				by[entry] = append(by[entry], n)
 			}
 		}
-		return by
-	})
+	}
+	return by
 }
 
 // leftOver reports whether a release was there before the object, and has done nothing since somebody else wrote to that as its own: then
