@@ -89,7 +89,7 @@ func (w *World) candidates(of []member) (all []pruner) {
 				continue
 			}
 			for _, n := range found {
-				by.Namespace = n.Namespace() // which marks of Argo CD do not say
+				by.Namespace = n.Namespace()                   // which marks of Argo CD do not say
 				if o, err := w.Evidence.Whole(n); err == nil { // else it is noted as unread
 					all = append(all, pruner{Deliverer: by, mark: mark, own: o})
 				}
@@ -121,8 +121,8 @@ func (c *pruner) claims(m member) bool {
 	})
 }
 
-// ignores reports whether it may deploy an object without having it: hooks, definitions in a chart's directory crds, and tools' own objects,
-// by which a user begins.
+// ignores reports whether it may deploy an object without having it: hooks, definitions in a chart's directory crds, and tools' own
+// objects, by which a user begins.
 func (c *pruner) ignores(m member) bool {
 	_, hook := m.Annotations["helm.sh/hook"]
 	helms := c.Kind == "Release" || c.mark.Resource == delivery.HelmReleases
