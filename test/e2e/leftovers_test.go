@@ -185,7 +185,7 @@ const kustomization = `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: toys, namespace: toy-system}
-status: {inventory: {entries: [{id: toy-system_ball_foresight.test_Toy, v: v1}, {id: toy-system_kite_foresight.test_Toy, v: v1}]}}
+status: {inventory: {entries: [{id: toy-system_other__ConfigMap, v: v1}]}}
 `
 
 func (l *leavings) file(name, text string) string {
