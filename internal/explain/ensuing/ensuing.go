@@ -291,11 +291,12 @@ func (f *Finder) index() {
 		if m.Virtual() {
 			continue
 		}
-		e := delivery.Entry{Group: m.Resource().Group, Kind: m.Resource().Kind, Namespace: m.Namespace(), Name: m.Name()}
+		e := evidence.EntryOf(m.Identity())
 		f.entries[e] = append(f.entries[e], m)
 		for _, mark := range delivery.MarksOf(m.Object().Labels, nil) {
-			if mark.Kind = ""; !mark.Usual && delivery.Known(mark.Resource) {
-				f.marked[mark] = append(f.marked[mark], m)
+			if !mark.Usual && delivery.Known(mark.Resource) {
+				by := delivery.Mark{Resource: mark.Resource, Namespace: mark.Namespace, Name: mark.Name}
+				f.marked[by] = append(f.marked[by], m)
 			}
 		}
 	}
