@@ -104,6 +104,8 @@ type uninstallOptions struct {
 	tool string
 	// manifests is the digest of which objects the files have by which the tool is told what to delete, nil when there are none.
 	manifests func() (string, error)
+	// stated are flags for what was found and not said.
+	stated []string
 	// plans says what the tool does.
 	plans func(ctx context.Context, s *session, w *uninstall.World) (*uninstall.Plan, error)
 }
@@ -140,7 +142,7 @@ func (o *uninstallOptions) next(u *render.Uninstall) string {
 	case u.Halt != nil:
 		return ""
 	case len(u.First(u.Forecast)) > 0:
-		return o.again(append([]string{"from", "redact-key"}, ofThisRun...), "--prepare") // which takes the cluster
+		return o.again(append([]string{"from", "redact-key"}, ofThisRun...), append(o.stated, "--prepare")...) // which takes the cluster
 	case u.Sticks(), u.Spoils() != nil:
 		steps = append(steps, u.NoneFirst())
 		if u.HooksToRead() {

@@ -25,6 +25,8 @@ import (
 type pruneOptions struct {
 	uninstallOptions
 	recursive bool
+	// by is who prunes, as it was said.
+	by []string
 	// sets are the objects of the files, which are read once.
 	sets *[2][]uninstall.Item
 }
@@ -36,6 +38,9 @@ left hanging.
 OLD and NEW are files or directories of manifests; - is standard input. Objects
 that state no namespace are in that of -n. In which order a prune deletes
 differs from tool to tool, so that none is assumed.
+
+Who prunes is who has all of OLD that exists: a Kustomization, Application,
+release or apply set. If that is not one, say it with --by.
 
 Exit codes: as those of uninstall.`
 
@@ -50,6 +55,8 @@ func newUninstallPrune(g *globals) *cobra.Command {
 		RunE: runs(o, &o.args),
 	}
 	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "Follow the directories into their subdirectories")
+	cmd.Flags().StringSliceVar(&o.by, "by", nil,
+		"Who prunes, as kind/namespace/name, such as kustomization/flux-system/apps; none for who leaves no marks, as kubectl")
 	o.addFlags(cmd)
 	o.uninstallOptions.manifests = o.digest
 	o.plans = func(_ context.Context, _ *session, w *uninstall.World) (*uninstall.Plan, error) { return o.plan(w) }
@@ -74,7 +81,23 @@ func (o *pruneOptions) plan(w *uninstall.World) (*uninstall.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := uninstall.Prune(w, o.sets[0], o.sets[1])
+	p, err := uninstall.Prune(w, o.sets[0], o.sets[1], o.by)
+	var unknown *uninstall.WhoPrunesError
+	if errors.As(err, &unknown) {
+		var flags []string
+		for _, share := range unknown.Has {
+			flags = append(flags, "--by="+share.By.String())
+		}
+		return nil, hintedError{err, "say who prunes: " + strings.Join(append(flags, "or --by="+uninstall.NoPruner+" for none of these"), ", ")}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case o.prepare && len(o.by) == 0 && len(p.By) > 0:
+		return nil, hintedError{errors.New("--prepare deletes ahead of who prunes, and that was not said"), "say who prunes: --by=" + p.By.String()}
+	case len(o.by) == 0 && len(p.By) > 0:
+		o.stated = []string{"--by=" + p.By.String()}
+	}
 	p.Manifests = manifests
 	return p, nil
 }

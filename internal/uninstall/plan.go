@@ -25,6 +25,8 @@ type Plan struct {
 	Namespace, Name string
 	// Of are those that delivered the objects, the tool's own object or the release first: what goes with these does not come back.
 	Of Deliverers
+	// By is who prunes, and goes on to have what stays; empty for all else, and for who leaves no marks.
+	By Deliverers
 	// Command is the tool's own, empty where there is none.
 	Command []string
 	// Marks are labels that the tool gives to what it deploys: what has one of them belongs to it. Items are what it has deployed.
@@ -55,7 +57,6 @@ type Plan struct {
 	delegates []*delegate
 	graph     *graph.Graph // set by Follow
 	wanted    []wanted     // what is to stay
-	pruners   Deliverers   // of a prune, who has what stays, too
 	changes   []found      // what is new in the new manifests of a prune, or another than in the old ones
 	needs     map[types.UID][]preview.Need
 	doubts    map[types.UID]say.Text

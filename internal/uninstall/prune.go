@@ -19,7 +19,10 @@ import (
 // Prune is what a prune does with the objects of one set of manifests that another does not have any more: it deletes them in the
 // background. In which order differs from tool to tool, and with kubectl from run to run (k8s.io/kubectl/pkg/cmd/apply/prune.go and
 // applyset_pruner.go go over maps), so that none is assumed.
-func Prune(w *World, before, after []Item) *Plan {
+//
+// Who prunes is named as kind/namespace/name, or NoPruner; without names it is who has all of the old objects, and a *WhoPrunesError if
+// that does not say it.
+func Prune(w *World, before, after []Item, by []string) (*Plan, error) {
 	p := &Plan{Tool: "prune", Order: "any order", Namespace: w.Namespace, Policy: metav1.DeletePropagationBackground}
 	type key struct {
 		schema.GroupKind
@@ -49,14 +52,20 @@ func Prune(w *World, before, after []Item) *Plan {
 			removed = append(removed, *f)
 		}
 	}
-	p.pruners = w.pruners(all, wants)
+	var err error
+	if p.By, err = w.pruners(all, by); err != nil {
+		return nil, err
+	}
+	if len(p.By) > 0 {
+		p.Order += ", by " + p.By.String()
+	}
 	p.atOnce(removed)
 	for i := range wants {
 		if p.takes(&wants[i]) {
 			p.Open = append(p.Open, Open{Cause: Wanted, Item: wants[i].Item, Detail: say.Of(inNewManifests)})
 		}
 	}
-	return p
+	return p, nil
 }
 
 // applied reports whether a new manifest is as the old one, or a live object is as it says: that has all of it, and nothing of what it has

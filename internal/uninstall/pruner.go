@@ -3,7 +3,9 @@
 package uninstall
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,15 +15,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 )
 
-// pruner is who might apply a set of manifests, and prune what they do not have any more.
-type pruner struct {
-	Deliverer
-	mark delivery.Mark
-	// own is the tool's own object, nil where that does not say what it has: then its marks do.
-	own *unstructured.Unstructured
-	// has are objects of the manifests.
-	has sets.Set[types.UID]
-}
+// NoPruner is the name of nobody: who prunes leaves no marks, as kubectl does.
+const NoPruner = "none"
 
 // member is an object of manifests that exists.
 type member struct {
@@ -29,37 +24,55 @@ type member struct {
 	object *unstructured.Unstructured // nil: it could not be read
 }
 
-// pruners are who has most of the manifests, all of the old ones that no other has, and something that stays and no other has: the
-// manifests are theirs. Whoever has less may share what stays, and have taken over what goes. Where nothing stays it is who has all of the
-// old manifests. Namespaces do not count: many share them.
-func (w *World) pruners(before, after []found) (all Deliverers) {
-	old, stay := w.members(before), w.members(after)
-	every := slices.Concat(stay, slices.DeleteFunc(slices.Clone(old), func(m member) bool {
-		return slices.ContainsFunc(stay, func(s member) bool { return s.node.UID() == m.node.UID() })
-	}))
-	candidates := w.candidates(every)
-	for i := range candidates {
-		c := &candidates[i]
-		lacks := func(m member) bool { return !c.has.Has(m.node.UID()) && !c.ignores(m) }
-		other := func(m member) bool {
-			return slices.ContainsFunc(candidates, func(o pruner) bool {
-				return o.Deliverer != c.Deliverer && o.has.Has(m.node.UID()) && !c.covers(&o)
-			})
-		}
-		alone := slices.ContainsFunc(stay, func(m member) bool { return c.has.Has(m.node.UID()) && !other(m) })
-		foreign := slices.ContainsFunc(old, func(m member) bool { return lacks(m) && !other(m) })
-		rest := len(slices.DeleteFunc(slices.Clone(every), func(m member) bool { return !lacks(m) }))
-		if alone && !foreign && len(c.has) > rest || len(stay) == 0 && !slices.ContainsFunc(old, lacks) {
-			all = append(all, c.Deliverer)
-		}
-	}
-	return all
+// WhoPrunesError says that it is not known who prunes.
+type WhoPrunesError struct {
+	// Named is who was said to prune and has none of the objects, empty when nobody was.
+	Named string
+	// Existing is how many of the objects exist, and Has who has some of these, who has most first.
+	Existing int
+	Has      []Share
 }
 
-// covers reports whether it has all that another one has, and more; or as much, but by its own list, or as the same by another mark.
-func (c *pruner) covers(other *pruner) bool {
-	more := len(c.has) > len(other.has) || other.own == nil
-	return more && c.has.IsSuperset(other.has)
+// Share is how many objects somebody has.
+type Share struct {
+	By      Deliverer
+	Objects int
+}
+
+// pruners are who prunes: who is named, or without names who has all old objects that exist; a HelmRelease and its release are one. If
+// somebody has some of them, but nobody all, or two have, it is nowhere written who. Namespaces do not count: many share them.
+func (w *World) pruners(old []found, names []string) (by Deliverers, err error) {
+	members := w.members(old)
+	unknown, several := &WhoPrunesError{Existing: len(members)}, 0
+	for d, has := range w.having(members) {
+		unknown.Has = append(unknown.Has, Share{By: d, Objects: len(has)})
+		if slices.ContainsFunc(members, func(m member) bool { return !has.Has(m.node.UID()) && !d.ignores(m) }) {
+			continue
+		}
+		if by = append(by, d); d.Kind != "Release" {
+			several++
+		}
+	}
+	slices.SortFunc(by, func(a, b Deliverer) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(unknown.Has, func(a, b Share) int {
+		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.By.String(), b.By.String()))
+	})
+	if len(names) == 0 && len(unknown.Has) > 0 && (len(by) == 0 || several > 1) {
+		return nil, unknown
+	}
+	if len(names) > 0 {
+		by = nil
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(unknown.Has, func(s Share) bool { return strings.EqualFold(s.By.String(), name) })
+		if i >= 0 {
+			by = append(by, unknown.Has[i].By)
+		} else if name != NoPruner {
+			unknown.Named = name
+			return nil, unknown
+		}
+	}
+	return by, nil
 }
 
 // members are the objects that exist, without namespaces.
@@ -72,59 +85,41 @@ func (w *World) members(all []found) (members []member) {
 	return members
 }
 
-// candidates are all whose marks objects bear, and what they have of these.
-func (w *World) candidates(of []member) (all []pruner) {
+// having are who has objects, and which: who lists them, and whose mark they bear that was not left.
+func (w *World) having(of []member) map[Deliverer]sets.Set[types.UID] {
+	all, lists := map[Deliverer]sets.Set[types.UID]{}, w.listed(nil)
+	has := func(kind, namespace, name string, m member) {
+		by := Deliverer{Kind: kind, Namespace: namespace, Name: name}
+		if all[by] == nil {
+			all[by] = sets.New[types.UID]()
+		}
+		all[by].Insert(m.node.UID())
+	}
 	for _, m := range of {
+		for _, n := range lists[evidence.EntryOf(m.id())] {
+			has(n.Resource().Kind, n.Namespace(), n.Name(), m)
+		}
 		if m.object == nil {
 			continue
 		}
 		for _, mark := range heeded(m.object, delivery.Marks(m.object)) {
-			if slices.ContainsFunc(all, func(other pruner) bool { return Deliverers{other.Deliverer}.have(mark) }) {
-				continue
-			}
-			by := Deliverer{Kind: mark.Kind, Namespace: mark.Namespace, Name: mark.Name}
-			found := w.called(&mark)
-			if !delivery.Deploys(mark.Resource) || len(found) == 0 {
-				all = append(all, pruner{Deliverer: by, mark: mark})
-				continue
-			}
-			for _, n := range found {
-				by.Namespace = n.Namespace()                   // which marks of Argo CD do not say
-				if o, err := w.Evidence.Whole(n); err == nil { // else it is noted as unread
-					all = append(all, pruner{Deliverer: by, mark: mark, own: o})
+			if there := w.called(&mark); len(there) > 0 && delivery.Deploys(mark.Resource) {
+				if n, claims := w.Evidence.Claimant(there, m.node, m.object, mark); claims {
+					has(mark.Kind, n.Namespace(), n.Name(), m)
 				}
-			}
-		}
-	}
-	for i := range all {
-		all[i].has = sets.New[types.UID]()
-		for _, m := range of {
-			if all[i].claims(m) {
-				all[i].has.Insert(m.node.UID())
+			} else if !mark.Usual {
+				has(mark.Kind, mark.Namespace, mark.Name, m)
 			}
 		}
 	}
 	return all
 }
 
-// claims reports whether it has an object: its own one lists that, or the object bears its mark, and that was not left.
-func (c *pruner) claims(m member) bool {
-	if m.object == nil {
-		return false
-	}
-	entry := evidence.EntryOf(m.id())
-	if c.own != nil && delivery.Lists(c.mark.Resource, c.own, entry) {
-		return true
-	}
-	return slices.ContainsFunc(heeded(m.object, delivery.Marks(m.object)), func(mark delivery.Mark) bool {
-		return !mark.Usual && Deliverers{c.Deliverer}.have(mark) && (c.own == nil || delivery.Claims(c.own, m.object, mark, entry))
-	})
-}
-
-// ignores reports whether it may deploy an object without having it: hooks, definitions in a chart's directory crds, and tools' own
+// ignores reports whether one may deploy an object without having it: hooks, definitions in a chart's directory crds, and tools' own
 // objects, by which a user begins.
-func (c *pruner) ignores(m member) bool {
+func (d Deliverer) ignores(m member) bool {
 	_, hook := m.Annotations["helm.sh/hook"]
-	helms := c.Kind == "Release" || c.mark.Resource == delivery.HelmReleases
-	return hook || helms && m.resource.IsCRD() || controlled(m.resource.GroupResource()) != nil
+	_, argos := m.Annotations["argocd.argoproj.io/hook"]
+	helms := d.Kind == "Release" || d.Kind == "HelmRelease"
+	return hook || argos || helms && m.resource.IsCRD() || controlled(m.resource.GroupResource()) != nil
 }

@@ -24,7 +24,7 @@ import (
 
 // TestScenarios runs the scenarios in testdata/*.txt. The first line of a case says which tool removes what: "helm 3 web shop" is the
 // release web in the namespace shop, "flux Kustomization/shop/web shop" and "applyset Secret/shop/web shop" are of that object, "prune
-// shop" is a prune of objects that are in the namespace shop if they state none. Then comes a cluster, as explaintest.World reads it; after
+// BY shop" is a prune, by those, of objects that are in the namespace shop if they state none. Then comes a cluster, as explaintest.World reads it; after
 // a line with -- the manifest, of a prune two of them; and after the last such line what the tool does, and what is left.
 func TestScenarios(t *testing.T) {
 	scenarios.Run(t, func(t *testing.T, body string) string {
@@ -84,7 +84,10 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 			return uninstall.NewRelease(namespace, name, items), err
 		}
 	}
-	p := planned(t, w, words, parts[1:])
+	p, err := planned(t, w, words, parts[1:])
+	if err != nil {
+		return err.Error()
+	}
 	report, err := w.Foretell(p, func(job preview.Job) (*preview.Plan, *foresight.Forecast, error) {
 		return foreseen(t, cluster, source, job)
 	})
@@ -196,7 +199,7 @@ func instances(n int) string {
 	return fmt.Sprintf(" (%d instances)", n)
 }
 
-func planned(t *testing.T, w *uninstall.World, words, texts []string) *uninstall.Plan {
+func planned(t *testing.T, w *uninstall.World, words, texts []string) (*uninstall.Plan, error) {
 	t.Helper()
 	var sets [][]uninstall.Item
 	for _, text := range texts {
@@ -214,9 +217,9 @@ func planned(t *testing.T, w *uninstall.World, words, texts []string) *uninstall
 		}
 		release := uninstall.NewRelease(words[3], words[2], sets[0])
 		release.HooksUnread = words[0] == "helm-file"
-		return uninstall.Helm(w, release, version)
+		return uninstall.Helm(w, release, version), nil
 	case "prune":
-		return uninstall.Prune(w, sets[0], sets[1])
+		return uninstall.Prune(w, sets[0], sets[1], words[1:len(words)-1])
 	}
 	for n := range w.Graph.Nodes() {
 		if n.Identity().String() != words[1] {
@@ -227,24 +230,26 @@ func planned(t *testing.T, w *uninstall.World, words, texts []string) *uninstall
 			t.Fatal(err)
 		}
 		if words[0] == "applyset" {
-			return uninstall.ApplySet(w, n, whole)
+			return uninstall.ApplySet(w, n, whole), nil
 		}
 		for _, tool := range uninstall.Tools() {
 			for _, k := range tool.Kinds {
 				if tool.Name == words[0] && k.Resource == n.Resource().GroupResource() {
 					p, _ := k.Plan(w, n, whole) // with an error of the release it is of the object alone
-					return p
+					return p, nil
 				}
 			}
 		}
 	}
-	t.Fatalf("no such tool: %s", words[0])
-	return nil
+	return nil, fmt.Errorf("no such tool: %s", words[0])
 }
 
 // saidOf is what the plan itself says.
 func saidOf(p *uninstall.Plan) []string {
 	var lines []string
+	if len(p.By) > 0 {
+		lines = append(lines, "by "+p.By.String())
+	}
 	if p.Halt != nil {
 		lines = append(lines, "nothing is deleted: "+p.Halt.Says().String())
 	}

@@ -4,6 +4,7 @@ package uninstall
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -114,8 +115,22 @@ type Deliverer struct {
 	Qualified bool `json:"qualified,omitempty"`
 }
 
+// String is kind/namespace/name.
+func (d Deliverer) String() string {
+	return strings.ToLower(d.Kind) + "/" + strings.TrimPrefix(d.Namespace+"/"+d.Name, "/")
+}
+
 // Deliverers say by which marks an object belongs to what is removed.
 type Deliverers []Deliverer
+
+// String is all of them, with commas.
+func (all Deliverers) String() string {
+	var names []string
+	for _, d := range all {
+		names = append(names, d.String())
+	}
+	return strings.Join(names, ",")
+}
 
 // have reports whether a mark names one of them.
 func (all Deliverers) have(m delivery.Mark) bool {

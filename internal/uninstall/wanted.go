@@ -190,23 +190,32 @@ func (f *following) another(n graph.Node, o *unstructured.Unstructured, target b
 	return say.Text{}
 }
 
-// listed returns the tools' own objects, by what they list in this cluster, or in that of what is removed. One that could not be read is
-// noted as unread.
+// destination is where an Application deploys to.
+func destination(o *unstructured.Unstructured) any {
+	at, _ := remedy.At(o.Object, "/spec/destination")
+	return at
+}
+
+// listed returns the tools' own objects, by what they list in this cluster, or in that of what is removed.
 func (f *following) listed() map[delivery.Entry][]graph.Node {
-	destination := func(o *unstructured.Unstructured) any { at, _ := remedy.At(o.Object, "/spec/destination"); return at }
-	var own any
 	for _, n := range f.Evidence.Called(delivery.Applications, f.plan.Own.Namespace, f.plan.Own.Name) {
 		if o, err := f.Evidence.Whole(n); err == nil && n.UID() == f.plan.Own.UID {
-			own = destination(o)
+			return f.World.listed(destination(o))
 		}
 	}
+	return f.World.listed(nil)
+}
+
+// listed returns the tools' own objects, by what they list in this cluster, or at a destination. One that could not be read is noted as
+// unread.
+func (w *World) listed(there any) map[delivery.Entry][]graph.Node {
 	by := map[delivery.Entry][]graph.Node{}
 	for _, resource := range delivery.Deployers() {
-		all := slices.Collect(f.Evidence.Instances(resource))
-		f.Evidence.Together(all)
+		all := slices.Collect(w.Evidence.Instances(resource))
+		w.Evidence.Together(all)
 		for _, n := range all {
-			o, err := f.Evidence.Whole(n)
-			if err != nil || !delivery.Here(resource, o) && (own == nil || !reflect.DeepEqual(own, destination(o))) {
+			o, err := w.Evidence.Whole(n)
+			if err != nil || !delivery.Here(resource, o) && (there == nil || !reflect.DeepEqual(there, destination(o))) {
 				continue
 			}
 			for _, entry := range delivery.Listed(resource, o) {
@@ -245,7 +254,7 @@ func heeded(o *unstructured.Unstructured, marks []delivery.Mark) []delivery.Mark
 }
 
 // own reports whether a mark names who deployed what is removed.
-func (p *Plan) own(m delivery.Mark) bool { return p.Of.have(m) || p.pruners.have(m) }
+func (p *Plan) own(m delivery.Mark) bool { return p.Of.have(m) || p.By.have(m) }
 
 // exists reports whether who has deployed an object is there, or may be.
 func (f *following) exists(m *delivery.Mark) bool {

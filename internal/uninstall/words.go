@@ -373,3 +373,15 @@ func errKustomize(document int) error {
 func errInChart(file string, err error) error { return fmt.Errorf("%s of its chart: %w", file, err) }
 
 var errNoRecord = errors.New("it is not the record of a Helm release")
+
+func (e *WhoPrunesError) Error() string {
+	text := "who prunes is not known"
+	if e.Named != "" {
+		text = e.Named + " has nothing of it"
+	}
+	text += fmt.Sprintf(": old objects that exist: %d", e.Existing)
+	for _, share := range e.Has {
+		text += fmt.Sprintf(", %s has %d", share.By, share.Objects)
+	}
+	return text
+}

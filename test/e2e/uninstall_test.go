@@ -135,6 +135,8 @@ func TestUninstall(t *testing.T) {
 	manifest, hooked := file("manifest.yaml", released), file("hooked.yaml", released+hooks)
 	_, smaller, _ := strings.Cut(released, "\n---\n")
 	smaller = file("smaller.yaml", smaller)
+	odd := file("odd.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: odd}}")
+	empty := file("empty.yaml", "")
 	cp.Kubectl(t, "create", "namespace", "shop")
 	cp.Kubectl(t, "-n", "shop", "apply", "-f", manifest)
 	cp.Kubectl(t, "apply", "-f", file("crd.yaml", sealed))
@@ -164,7 +166,7 @@ func TestUninstall(t *testing.T) {
 	if _, stderr, code := run("snapshot -o " + snapshot); code != 0 {
 		t.Fatal(stderr)
 	}
-	pruned, stderr, _ := run("uninstall prune -n shop -o json " + manifest + " " + smaller)
+	pruned, stderr, _ := run("uninstall prune -n shop --by=none -o json " + manifest + " " + smaller)
 	saved := file("pruned.json", pruned)
 	if stderr != "" {
 		t.Error(stderr)
@@ -188,7 +190,12 @@ func TestUninstall(t *testing.T) {
 		{0, "helm web -n shop -f " + hooked, "job/cleanup -n shop: pre-delete hook: its effect is unknown"},
 		{2, "helm web -n shop -f " + manifest + " --as=viewer", "secret/login -n shop: could not be read"},
 		{0, "helm web -n shop --from " + snapshot + " -f " + manifest, "1 StatefulSet"},
-		{0, "prune -n shop " + manifest + " " + smaller, "deletes       1 Secret"},
+		{0, "prune -n shop --by=none " + manifest + " " + smaller, "deletes       1 Secret"},
+		{1, "prune -n shop " + manifest + " " + smaller, "kustomization/shop/app has 2"},
+		{1, "prune -n shop " + manifest + " " + smaller, "say who prunes: --by=kustomization/shop/app, or --by=none"},
+		{0, "prune -n shop " + odd + " " + empty, "PREVIEW  prune (any order, by kustomization/shop/app), 1 object"},
+		{1, "prune -n shop " + odd + " " + empty + " --prepare", "say who prunes: --by=kustomization/shop/app"},
+		{0, "prune -n shop " + odd + " " + empty + " --prepare --by=Kustomization/shop/app", "Nothing can be prepared."},
 		{2, "flux kustomization/app -n shop", "the controller that deletes what it deployed is down"},
 		{2, "flux kustomization/app -n shop", "configmap/kept -n shop: does not have the labels of the Kustomization"},
 		{2, "flux ks/app -n shop -o json", "NoController"},
@@ -218,7 +225,7 @@ func TestUninstall(t *testing.T) {
 		{0, "helm web -n shop -o json --helm-version=4", "NotOwned"},
 		{2, "helm web -n shop -o json -f " + manifest + " --as=viewer", "Unread"},
 		{2, "helm gone -n shop -o json", "NoSuchKind"},
-		{0, "prune -n shop -o json " + manifest + " " + smaller, "login"},
+		{0, "prune -n shop --by=none -o json " + manifest + " " + smaller, "login"},
 	} {
 		stdout, stderr, code := run("uninstall " + test.args)
 		if code != test.code || !strings.Contains(stdout+stderr, test.want) {
