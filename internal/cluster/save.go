@@ -331,18 +331,6 @@ func (s *saver) events() error {
 	return s.save(resource)
 }
 
-// wantedEvent reports whether an event is about an object that is being deleted, or a
-// warning.
-func (s *saver) wantedEvent(data []byte) bool {
-	var event struct {
-		Type   string `json:"type"`
-		Object struct {
-			UID types.UID `json:"uid"`
-		} `json:"involvedObject"`
-	}
-	return stdjson.Unmarshal(data, &event) == nil && (event.Type == "Warning" || s.ending[event.Object.UID])
-}
-
 // secondLook is how long after the first look a second one shows whether leases are
 // renewed, and whether anybody works on what is being deleted.
 const secondLook = 12 * time.Second

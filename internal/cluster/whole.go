@@ -160,7 +160,9 @@ func (p *pageReader) decodeBoth(l *listing, body io.Reader, add func(*graph.Obje
 // wholeDecoder decodes lists of whole objects, one after the other.
 type wholeDecoder struct {
 	// drop is left out of objects before they are decoded; nil is for their heavyFields.
-	drop   wire.Drop
+	drop wire.Drop
+	// held: a file has them. What that does not hold is left out, and nothing else.
+	held   bool
 	buffer []byte
 }
 
@@ -178,7 +180,9 @@ func (d *wholeDecoder) decode(decoder *wire.Decoder, body io.Reader, of *graph.R
 		if err := unpack(); err != nil {
 			return err
 		}
-		reduceTyped(o)
+		if !d.held {
+			reduceTyped(o)
+		}
 		return each(text, packed, o)
 	}
 	switch packed, whole, err := recognizes(body); {
@@ -218,7 +222,9 @@ func newObject(kind schema.GroupVersionKind) (typedObject, error) {
 // light returns an object of the type in protobuf without what is not to be decoded.
 func (d *wholeDecoder) light(decoder *wire.Decoder, of *graph.Resource, message []byte) []byte {
 	drop := d.drop
-	if drop == nil {
+	if d.held {
+		drop = d.notHeld(decoder, of, message)
+	} else if drop == nil {
 		drop = heavyFields[of.GroupResource()]
 		if of.IsPod() && !d.keepsManagers(decoder, message) {
 			drop = heavyOfMostPods

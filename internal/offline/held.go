@@ -153,16 +153,25 @@ var partsHeld = map[string]parts{
 var droppedFields = []string{"apiVersion", "kind", "data", "binaryData", "stringData"}
 
 // NewEntry is the entry of a whole object: what is held of it, with its metadata first.
-func NewEntry(resource schema.GroupResource, object map[string]any) (*Entry, error) {
+func NewEntry(resource schema.GroupResource, object any) (*Entry, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
 	}
-	return EntryOf(resource, text)
+	return &Entry{Object: heldText(resource, text), Whole: true}, nil
 }
 
 // EntryOf is NewEntry for an object in JSON.
 func EntryOf(resource schema.GroupResource, object []byte) (*Entry, error) {
+	text := heldText(resource, object)
+	if !json.Valid(text) {
+		return nil, fmt.Errorf("reading an object of %s: it is not valid JSON", resource)
+	}
+	return &Entry{Object: text, Whole: true}, nil
+}
+
+// heldText is what is held of an object in JSON.
+func heldText(resource schema.GroupResource, object []byte) []byte {
 	of, metadata := heldOf(resource), []byte("null")
 	others := make([]byte, 0, 1024)
 	others = append(others, '{', '0')
@@ -180,10 +189,7 @@ func EntryOf(resource schema.GroupResource, object []byte) (*Entry, error) {
 		}
 	})
 	text := appendField(append(make([]byte, 0, len(metadata)+len(others)), '{'), []byte("metadata"), metadata, metadataHeld(resource))
-	if text = append(append(text, others[2:]...), '}'); !json.Valid(text) {
-		return nil, fmt.Errorf("reading an object of %s: it is not valid JSON", resource)
-	}
-	return &Entry{Object: text, Whole: true}, nil
+	return append(append(text, others[2:]...), '}')
 }
 
 // heldOf is what is held of the objects of a type beside their metadata.
@@ -323,20 +329,25 @@ func with(f parts, name string, part part) parts {
 	return more
 }
 
-// metadataHeld is what is held of the metadata of an object. Managed fields of one that is not being deleted,
-// has no finalizers and has a controller go: of others they tell who made them.
+// HoldsManagers reports whether a file has the managed fields of an object, which tell who made it and who set its finalizers, for one that
+// is being deleted or has finalizers, or has no controller.
+func HoldsManagers(resource schema.GroupResource, heldBack, controlled bool) bool {
+	return heldBack || !controlled && resource.Resource != "events"
+}
+
+// metadataHeld is what is held of the metadata of an object.
 func metadataHeld(resource schema.GroupResource) part {
 	return func(text, value []byte) []byte {
-		managed, controlled := false, false
+		heldBack, controlled := false, false
 		rawjson.Fields(value, func(name, value []byte) {
 			switch string(name) {
 			case "deletionTimestamp", "finalizers":
-				managed = managed || !rawjson.IsNull(value)
+				heldBack = heldBack || !rawjson.IsNull(value)
 			case "ownerReferences":
 				rawjson.Elements(value, func(ref []byte) { controlled = controlled || string(rawjson.Field(ref, "controller")) == "true" })
 			}
 		})
-		if managed || !controlled && resource.Resource != "events" {
+		if HoldsManagers(resource, heldBack, controlled) {
 			return managedMetadata.held(text, value)
 		}
 		return keptMetadata.held(text, value)
