@@ -30,7 +30,10 @@ const acceptRows = "application/json;as=Table;v=v1;g=meta.k8s.io,application/jso
 func (s *saver) objects(resource *graph.Resource, namespace string, begin func()) (version string, err error) {
 	if o, err := newObject(resource.GroupVersionKind()); err == nil {
 		if _, told := printedOf(o); told || withoutStatus[resource.GroupResource().String()] || resource.Resource == "events" {
-			return s.typed(resource, namespace, begin)
+			if version, err = s.typed(resource, namespace, begin); !errors.Is(err, errNewer) {
+				return version, err
+			}
+			begin()
 		}
 	}
 	return s.eachObject(s.ctx, resource, namespace, metav1.IncludeObject, begin, func(table *metav1.Table, object stdjson.RawMessage) error {
@@ -59,7 +62,10 @@ func (s *saver) typed(resource *graph.Resource, namespace string, begin func()) 
 	p.accept, p.whole.held = acceptTyped, true
 	p.begin = func(*listing) { begin() }
 	p.decode = func(l *listing, body io.Reader) (wire.List, error) {
-		return p.whole.decode(&p.decoder, body, l.resource, func(_ []byte, _ bool, o runtime.Object) error {
+		return p.whole.decode(&p.decoder, body, l.resource, func(text []byte, packed bool, o runtime.Object) error {
+			if resource.IsPod() && isNewer(text, packed) {
+				return takerError{errNewer}
+			}
 			if event, is := o.(*corev1.Event); is && event.Type != corev1.EventTypeWarning && !s.ending[event.InvolvedObject.UID] {
 				return p.handed(nil)
 			}

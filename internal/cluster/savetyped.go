@@ -3,7 +3,9 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -51,6 +53,14 @@ func (d *wholeDecoder) notHeld(decoder *wire.Decoder, of *graph.Resource, messag
 		return wire.Drop{1: managedFields[1], 2: of[2]}
 	}
 	return managedFields
+}
+
+// errNewer says that a list has an object with a field that a file holds and Go's type has not.
+var errNewer = errors.New("an object has a newer field")
+
+// isNewer reports whether a pod has a schedulingGroup in its spec (k8s.io/api 0.36, core/v1/types.go).
+func isNewer(text []byte, packed bool) bool {
+	return packed && wire.Has(text, 2, 43) || !packed && bytes.Contains(text, []byte(`"schedulingGroup"`))
 }
 
 // printedOf is what kubectl get prints of an object's state, false for a type of which only the server's table tells

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/rest"
@@ -134,6 +137,40 @@ func TestAnnotationsFromFile(t *testing.T) {
 	}
 	if diff := cmp.Diff(held, o.GetAnnotations()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Pods with a field that Go's type has not are read as tables: they keep it.
+func TestNewerPodsFromFile(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("pods shop/a")
+	const plain = `{"metadata":{"name":"a","namespace":"shop","uid":"a"},"spec":{"nodeName":"n"}}`
+	newer := `{"metadata":{"name":"b","namespace":"shop","uid":"b"},"spec":{"schedulingGroup":{"podGroupName":"g"}}}`
+	table := `{"kind":"Table","columnDefinitions":[{"name":"Status"}],"rows":[{"cells":["Odd"],"object":` + plain + `},{"cells":["Odd"],"object":` + newer + `}]}`
+	list := `{"apiVersion":"v1","kind":"PodList","metadata":{},"items":[` + plain + `,` + newer + `]}`
+	asked := 0
+	s.rules = append(s.rules, &rule{"GET", "/api/v1/pods", -1, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.Contains(r.Header.Get("Accept"), "as=Table") {
+			_, _ = io.WriteString(w, table)
+			return
+		}
+		asked++
+		_, _ = io.WriteString(w, list)
+	}})
+	r := readerOf(t, s.file(SaveOptions{}, func() {}))
+	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	for name, want := range map[string]any{"a": nil, "b": "g"} {
+		o, err := r.Read(t.Context(), pods, "shop", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "schedulingGroup", "podGroupName"); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if all, err := r.List(t.Context(), pods, ""); len(all) != 2 || err != nil || asked != 1 {
+		t.Error(len(all), err, asked)
 	}
 }
 

@@ -109,12 +109,13 @@ func eachOf(text, list []byte, part part) []byte {
 
 var (
 	// podHeld is of a pod who it is, where it runs and what it holds, and of its containers their names, images and programs.
-	podHeld = parts{
+	podHeld   = podFields.held
+	podFields = parts{
 		"nodeName": all, "serviceAccountName": all, "restartPolicy": all, "schedulerName": all, "schedulingGates": all, "schedulingGroup": all,
 		"hostname": all, "hostNetwork": all, "terminationGracePeriodSeconds": all, "priorityClassName": all, "nodeSelector": all,
 		"resourceClaims": all, "readinessGates": all,
 		"volumes": volumesHeld, "containers": containersHeld, "initContainers": containersHeld, "ephemeralContainers": containersHeld,
-	}.held
+	}
 	templateHeld = parts{"metadata": parts{"labels": all, "annotations": named(argv.TargetNamespaces)}.held, "spec": podHeld, rest: all}.held
 	workloadHeld = parts{"spec": parts{"template": templateHeld, "volumeClaimTemplates": claimTemplateHeld, rest: all}.held, rest: all}
 	// claimTemplateHeld is what the claims are called, and their class.

@@ -55,3 +55,13 @@ func (d Drop) appendTo(out, message []byte) (longer []byte, ok bool) {
 	}
 	return append(out, message[kept:]...), f.err == nil
 }
+
+// Has reports whether a message has a field, whose number is the last of the path, in the message that the ones before lead to.
+func Has(message []byte, path ...protowire.Number) bool {
+	for f := (fields{message: message}); f.next(); {
+		if f.number == path[0] && (len(path) == 1 || Has(f.want(protowire.BytesType), path[1:]...)) {
+			return true
+		}
+	}
+	return false
+}

@@ -82,3 +82,18 @@ func TestDropOfAnything(t *testing.T) {
 		}
 	})
 }
+
+func TestHas(t *testing.T) {
+	message := slices.Concat(varintField(2, 1), bytesField(3, varintField(4, 1)...), bytesField(3, bytesField(5, 'a')...))
+	for _, test := range []struct {
+		want bool
+		path []protowire.Number
+	}{
+		{true, []protowire.Number{2}}, {true, []protowire.Number{3}}, {true, []protowire.Number{3, 4}}, {true, []protowire.Number{3, 5}},
+		{false, []protowire.Number{1}}, {false, []protowire.Number{3, 6}}, {false, []protowire.Number{2, 1}}, {false, []protowire.Number{3, 5, 1}},
+	} {
+		if got := Has(message, test.path...); got != test.want {
+			t.Errorf("%v: %t", test.path, got)
+		}
+	}
+}
