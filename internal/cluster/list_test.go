@@ -209,12 +209,12 @@ func TestBrokenConnections(t *testing.T) {
 	testnet.Bubble(func(t *testing.T) {
 		s := newAPIServer(t)
 		s.add("configmaps shop/a\npods shop/p")
-		s.on("GET", "/api/v1/configmaps", 1, cut)
+		s.on("GET", "/api/v1/configmaps", 1, cutOff)
 		s.on("GET", "/api/v1/pods", always, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, `{"kind": "PartialObjectMetadataList", "items": [`)
 			w.(http.Flusher).Flush()
-			cut(w, r)
+			cutOff(w, r)
 		})
 		snapshot := s.snapshot(s.reader(Options{}), Scope{Namespace: ""})
 		same(t, "contents", `ConfigMap/shop/a

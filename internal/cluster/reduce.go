@@ -3,10 +3,11 @@
 package cluster
 
 import (
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,70 +17,76 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/cluster/wire"
 )
 
-// heavy are the fields of a pod's spec, and of its containers, that say nothing of
-// whether it runs, what it holds, or who it is.
+// container is what of a container says nothing of whether its pod runs, what that holds, or who it is.
+func container(env cut) cut {
+	return cut{"env": env}.and("livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources", "securityContext", "volumeMounts",
+		"ports", "envFrom")
+}
+
+// podSpec is the same of a pod's spec.
+func podSpec(container cut) cut {
+	spec := cuts("affinity", "topologySpreadConstraints", "dnsConfig", "hostAliases", "securityContext", "imagePullSecrets")
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		spec[list] = container
+	}
+	return spec
+}
+
+// template is what is left out of a workload's template for pods.
+func template(spec cut) cut { return cut{"spec": {"template": {"spec": spec}}} }
+
 var (
-	heavySpec       = []string{"affinity", "topologySpreadConstraints", "dnsConfig", "hostAliases", "securityContext", "imagePullSecrets"}
-	heavyContainers = []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources", "securityContext",
-		"volumeMounts", "ports", "envFrom"}
+	// ofPod leaves the names of variables, and ofTemplate their values, too, if they are not those of other objects.
+	ofPod      = podSpec(container(cuts("value", "valueFrom")))
+	ofTemplate = container(cut{"valueFrom": cuts("resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")})
+	// heavy are, by resource, what reduce leaves nothing of.
+	heavy = map[string]cut{
+		"customresourcedefinitions": {"spec": {"versions": cuts("schema")}},
+		"pods":                      {"spec": ofPod},
+		"deployments":               template(podSpec(ofTemplate)),
+		"statefulsets":              template(podSpec(ofTemplate)),
+		"daemonsets":                template(podSpec(ofTemplate)),
+	}
 )
 
-// heavyFields are, by the numbers that generated.proto has for them, fields of which reduce
-// leaves nothing, and of workloads all else of which nobody asks: so they are not even decoded.
+// heavyFields are what is not even decoded of objects in protobuf: what reduce leaves nothing of, and of workloads all else of which nobody
+// asks.
 var heavyFields = func() map[schema.GroupResource]wire.Drop {
-	container := wire.Drop{
-		6: wire.Whole, 7: {2: wire.Whole, 3: wire.Whole}, 8: wire.Whole, 9: wire.Whole, 10: wire.Whole, 11: wire.Whole, 12: wire.Whole,
-		15: wire.Whole, 19: wire.Whole, 22: wire.Whole,
+	ofContainer := ofTemplate.and("workingDir", "terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "volumeDevices",
+		"resizePolicy", "restartPolicy", "restartPolicyRules")
+	ofSpec := podSpec(nil).and("volumes", "initContainers", "ephemeralContainers", "restartPolicy", "terminationGracePeriodSeconds",
+		"activeDeadlineSeconds", "dnsPolicy", "nodeSelector", "serviceAccount", "nodeName", "hostname", "subdomain", "schedulerName", "tolerations",
+		"priorityClassName", "readinessGates", "runtimeClassName", "preemptionPolicy", "overhead", "os", "schedulingGates", "resourceClaims",
+		"resources", "hostnameOverride")
+	ofSpec["containers"] = ofContainer
+	workload := func(spec, status cut) cut {
+		spec["template"] = cut{"spec": ofSpec}
+		return cut{"spec": spec, "status": status,
+			"metadata": cuts("generateName", "selfLink", "resourceVersion", "ownerReferences", "finalizers", "managedFields")}
 	}
-	spec := wire.Drop{
-		2: container, 14: wire.Whole, 15: wire.Whole, 18: wire.Whole, 20: container, 22: wire.Whole, 23: wire.Whole,
-		26: wire.Whole, 33: wire.Whole,
-	}
-	// workingDir, terminationMessage*, imagePullPolicy, devices, what becomes of it
-	ofContainer := and(container, 5, 13, 14, 20, 21, 23, 24, 25)
-	ofContainer[7] = wire.Drop{3: and(nil, 2, 3, 4, 5)} // of variables all but values and fields of the pod: namespaces that are watched
-	// volumes, initContainers, whatever says where and how the pod runs
-	ofSpec := and(spec, 1, 3, 4, 5, 6, 7, 9, 10, 16, 17, 19, 20, 24, 28, 29, 31, 32, 34, 36, 38, 39, 40, 41)
-	ofSpec[2] = ofContainer
-	template := wire.Drop{2: ofSpec}
-	meta := and(nil, 2, 4, 6, 13, 14, 17) // generateName, selfLink, resourceVersion, ownerReferences, finalizers, managedFields
 	return map[schema.GroupResource]wire.Drop{
-		{Resource: "pods"}:                        {2: spec},
-		{Group: "apps", Resource: "deployments"}:  {1: meta, 2: and(wire.Drop{3: template}, 4, 6, 9)},
-		{Group: "apps", Resource: "statefulsets"}: {1: meta, 2: and(wire.Drop{3: template}, 4, 5, 6, 7, 8, 10, 11), 3: wire.Whole},
-		{Group: "apps", Resource: "daemonsets"}:   {1: meta, 2: and(wire.Drop{2: template}, 3, 6), 3: and(nil, 9, 10)},
+		{Resource: "pods"}: cut{"spec": ofPod.and("tolerations")}.drop(reflect.TypeFor[corev1.Pod]()),
+		{Group: "apps", Resource: "deployments"}: workload(cuts("strategy", "revisionHistoryLimit", "progressDeadlineSeconds"), cut{}).
+			drop(reflect.TypeFor[appsv1.Deployment]()),
+		{Group: "apps", Resource: "statefulsets"}: workload(cuts("volumeClaimTemplates", "serviceName", "podManagementPolicy", "updateStrategy",
+			"revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "ordinals"), nil).drop(reflect.TypeFor[appsv1.StatefulSet]()),
+		{Group: "apps", Resource: "daemonsets"}: workload(cuts("updateStrategy", "revisionHistoryLimit"), cuts("collisionCount", "conditions")).
+			drop(reflect.TypeFor[appsv1.DaemonSet]()),
 	}
 }()
 
 // heavyOfMostPods are the heavyFields of those of which it does not matter who has set which
 // field.
-var heavyOfMostPods = func() wire.Drop {
-	drop := slices.Clone(heavyFields[schema.GroupResource{Resource: "pods"}])
-	drop[1] = and(nil, 17)
-	return drop
-}()
+var heavyOfMostPods = cut{"spec": ofPod.and("tolerations"), "metadata": cuts("managedFields")}.drop(reflect.TypeFor[corev1.Pod]())
 
-// and returns a Drop that leaves out the fields with the numbers, too.
-func and(d wire.Drop, numbers ...int) wire.Drop {
-	more := make(wire.Drop, max(len(d), slices.Max(numbers)+1))
-	copy(more, d)
-	for _, number := range numbers {
-		more[number] = wire.Whole
-	}
-	return more
-}
-
-// notFacts are fields of a pod of which factsOf takes nothing, as heavyFields has them: nearly
-// all of what a pod is.
-var notFacts = wire.Drop{
-	1: {11: wire.Whole, 13: wire.Whole, 14: wire.Whole, 17: wire.Whole}, // labels, ownerReferences, finalizers, managedFields
-	2: {
-		2: wire.Whole, 7: wire.Whole, 14: wire.Whole, 15: wire.Whole, 18: wire.Whole, 20: wire.Whole, 22: wire.Whole, 23: wire.Whole,
-		26: wire.Whole, 28: wire.Whole, 33: wire.Whole, 34: wire.Whole, 39: wire.Whole, 40: wire.Whole,
-	},
-	// conditions, statuses, addresses
-	3: {2: wire.Whole, 8: wire.Whole, 10: wire.Whole, 12: wire.Whole, 13: wire.Whole, 15: wire.Whole, 16: wire.Whole},
-}
+// notFacts are fields of a pod of which factsOf takes nothing: nearly all of what a pod is.
+var notFacts = cut{
+	"metadata": cuts("labels", "ownerReferences", "finalizers", "managedFields"),
+	"spec": cuts("containers", "initContainers", "ephemeralContainers", "nodeSelector", "securityContext", "imagePullSecrets", "affinity",
+		"tolerations", "hostAliases", "dnsConfig", "readinessGates", "topologySpreadConstraints", "resourceClaims", "resources"),
+	"status": cuts("conditions", "containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses", "podIPs", "hostIPs",
+		"resourceClaimStatuses"),
+}.drop(reflect.TypeFor[corev1.Pod]())
 
 // reduce takes out of an object of a list what no explanation looks at, which is most of
 // it: who has set which field of an object that nobody deletes, unless that may tell who
@@ -91,14 +98,16 @@ func reduce(resource schema.GroupVersionResource, o *unstructured.Unstructured) 
 	if annotations := o.GetAnnotations(); annotations[lastApplied] != "" {
 		unstructured.RemoveNestedField(o.Object, "metadata", "annotations", lastApplied)
 	}
-	switch resource.Resource {
-	case "customresourcedefinitions":
-		versions, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "versions")
-		dropFromEach(versions, []string{"schema"})
-	case "pods":
-		reducePod(o.Object, "spec")
-	case "deployments", "statefulsets", "daemonsets":
-		reducePod(o.Object, "spec", "template", "spec")
+	heavy[resource.Resource].from(o.Object)
+	path := []string{"spec", "template", "spec"}
+	if resource.Resource == "pods" {
+		path = path[2:]
+	} else if heavy[resource.Resource]["spec"]["template"] == nil {
+		return
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
+	if spec, ok := value.(map[string]any); ok {
+		reduceTolerations(spec)
 	}
 }
 
@@ -124,27 +133,6 @@ func reduceTyped(object runtime.Object) {
 // lastApplied is the annotation of kubectl apply, a copy of the object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// reducePod reduces the pod's spec at the path.
-func reducePod(object map[string]any, path ...string) {
-	value, _, _ := unstructured.NestedFieldNoCopy(object, path...)
-	spec, ok := value.(map[string]any)
-	if !ok {
-		return
-	}
-	for _, field := range heavySpec {
-		delete(spec, field)
-	}
-	reduceTolerations(spec)
-	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-		dropFromEach(spec[list], heavyContainers)
-		containers, _ := spec[list].([]any)
-		for _, c := range containers {
-			container, _ := c.(map[string]any)
-			reduceVariables(container["env"], len(path) > 1)
-		}
-	}
-}
-
 // reduceTolerations leaves those that may be about the taint with which Karpenter empties a node.
 func reduceTolerations(spec map[string]any) {
 	all, _ := spec["tolerations"].([]any)
@@ -157,27 +145,5 @@ func reduceTolerations(spec map[string]any) {
 		delete(spec, "tolerations")
 	} else {
 		spec["tolerations"] = kept
-	}
-}
-
-// dropFromEach deletes fields from each object of a list.
-func dropFromEach(list any, fields []string) {
-	entries, _ := list.([]any)
-	for _, entry := range entries {
-		object, _ := entry.(map[string]any)
-		for _, field := range fields {
-			delete(object, field)
-		}
-	}
-}
-
-// reduceVariables leaves the names of variables, and of a template the values that are not those of other objects.
-func reduceVariables(list any, template bool) {
-	entries, _ := list.([]any)
-	for _, entry := range entries {
-		object, _ := entry.(map[string]any)
-		maps.DeleteFunc(object, func(field string, _ any) bool { return field != "name" && !template })
-		from, _ := object["valueFrom"].(map[string]any)
-		maps.DeleteFunc(from, func(field string, _ any) bool { return field != "fieldRef" })
 	}
 }

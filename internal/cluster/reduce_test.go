@@ -130,12 +130,12 @@ func TestHeavyFields(t *testing.T) {
 				t.Fatal(err)
 			}
 			if containers, _, _ := unstructured.NestedFieldNoCopy(full.Object, "spec", "template", "spec", "containers"); containers != nil {
-				dropFromEach(containers, []string{"workingDir", "volumeDevices", "terminationMessagePath", "imagePullPolicy"})
+				cuts("workingDir", "volumeDevices", "terminationMessagePath", "imagePullPolicy").from(containers)
 			}
 			for _, path := range test.heavy {
 				fields := strings.Split(path, ".")
 				if fields[len(fields)-1] == "spec" { // of a pod
-					reducePod(full.Object, fields...)
+					reduce(schema.GroupVersionResource{Resource: resource.Resource}, full)
 				} else {
 					unstructured.RemoveNestedField(full.Object, fields...)
 				}

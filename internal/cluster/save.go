@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -256,8 +257,8 @@ type metadataList struct {
 	buffer  []byte
 }
 
-// managedFields are those of an object's metadata (generated.proto).
-var managedFields = wire.Drop{1: {17: wire.Whole}}
+// managedFields are those of an object's metadata.
+var managedFields = cut{"metadata": cuts("managedFields")}.drop(reflect.TypeFor[metav1.PartialObjectMetadata]())
 
 // decode calls each for the objects of a list in either encoding.
 func (l *metadataList) decode(body io.Reader, each func(*metav1.PartialObjectMetadata) error) error {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,20 +22,15 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// unheld are fields that a file never holds (internal/offline, partsHeld), and which are most of what objects are, by the numbers that
-// generated.proto has for them.
+// unheld are fields that a file never holds (internal/offline, partsHeld), and which are most of what objects are.
 var unheld = func() map[schema.GroupResource]wire.Drop {
-	container := slices.Clone(heavyFields[schema.GroupResource{Resource: "pods"}][2][2])
-	container[7] = nil // of the environment a file has what a program goes by
-	spec := slices.Clone(heavyFields[schema.GroupResource{Resource: "pods"}][2])
-	spec[2], spec[20] = container, container
-	template := wire.Drop{2: spec}
+	spec := podSpec(container(cut{})).and("tolerations") // of the environment a file has what a program goes by
 	return map[schema.GroupResource]wire.Drop{
-		{Resource: "pods"}:                        {2: spec},
-		{Group: "apps", Resource: "deployments"}:  {2: {3: template}},
-		{Group: "apps", Resource: "statefulsets"}: {2: {3: template}},
-		{Group: "apps", Resource: "daemonsets"}:   {2: {2: template}},
-		{Group: "apps", Resource: "replicasets"}:  {2: {3: wire.Whole}},
+		{Resource: "pods"}:                        cut{"spec": spec}.drop(reflect.TypeFor[corev1.Pod]()),
+		{Group: "apps", Resource: "deployments"}:  template(spec).drop(reflect.TypeFor[appsv1.Deployment]()),
+		{Group: "apps", Resource: "statefulsets"}: template(spec).drop(reflect.TypeFor[appsv1.StatefulSet]()),
+		{Group: "apps", Resource: "daemonsets"}:   template(spec).drop(reflect.TypeFor[appsv1.DaemonSet]()),
+		{Group: "apps", Resource: "replicasets"}:  cut{"spec": cuts("template")}.drop(reflect.TypeFor[appsv1.ReplicaSet]()),
 	}
 }()
 

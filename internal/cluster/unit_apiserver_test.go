@@ -246,8 +246,8 @@ func unknownPath(w http.ResponseWriter, _ *http.Request) {
 // hang answers when the client has given up.
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// cut breaks the connection off.
-func cut(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+// cutOff breaks the connection off.
+func cutOff(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 func writeJSON(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")

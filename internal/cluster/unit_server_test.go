@@ -156,7 +156,7 @@ func TestRetries(t *testing.T) {
 		check  func(error) bool
 	}{
 		{"connection refused", rest.Config{Dial: refusing(2)}, nil, 0, 1, nil},
-		{"connection cut", rest.Config{}, cut, 1, 2, nil},
+		{"connection cut", rest.Config{}, cutOff, 1, 2, nil},
 		{"429 with Retry-After", rest.Config{}, retryAfter(http.StatusTooManyRequests), 2, 3, nil},
 		{"429", rest.Config{}, status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests), 2, 3, nil},
 		{"503", rest.Config{}, status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable), 2, 3, nil},
@@ -226,7 +226,7 @@ func TestLostAnswers(t *testing.T) {
 			s.add("pods shop/p")
 			server := s.writer(rest.Config{}, ServerOptions{})
 			p := found(t, s.snapshot(server.reader, Scope{}), "p")
-			s.on("DELETE", "/api/v1/namespaces/shop/pods/p", 1, cut)
+			s.on("DELETE", "/api/v1/namespaces/shop/pods/p", 1, cutOff)
 			s.on("DELETE", "/api/v1/namespaces/shop/pods/p", 1, second)
 			if err := server.Delete(within(t), p.Identity(), metav1.DeleteOptions{}); !answer.Indeterminate(err) {
 				t.Errorf("got error %v", err)

@@ -104,7 +104,7 @@ func TestWatch(t *testing.T) {
 		},
 		{
 			name: "the connection is cut: resumed",
-			make: func(s *apiServer) { s.on("WATCH", configmaps, 1, cut) },
+			make: func(s *apiServer) { s.on("WATCH", configmaps, 1, cutOff) },
 			streams: []string{
 				"ADDED configmaps shop/a rv=101\nhold",
 			},
