@@ -13,8 +13,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/cluster/wire"
 )
 
-// cut says by their names in JSON which fields are left out of an object, or of each in a list: with nil all of a field, else what that says
-// of what is in it, which may be nothing.
+// cut says by their names in JSON which fields are left out of an object, or of each in a list: with nil all of a field, else what that
+// says of what is in it, which may be nothing.
 type cut map[string]cut
 
 // cuts leaves out all of some fields.

@@ -88,7 +88,8 @@ func (o *pruneOptions) plan(w *uninstall.World) (*uninstall.Plan, error) {
 		for _, share := range unknown.Has {
 			flags = append(flags, "--by="+share.By.String())
 		}
-		return nil, hintedError{err, "say who prunes: " + strings.Join(append(flags, "or --by="+uninstall.NoPruner+" for none of these"), ", ")}
+		flags = append(flags, "--by="+uninstall.NoPruner+" for who leaves no marks")
+		return nil, hintedError{err, "say who prunes: " + strings.Join(flags, ", or ")}
 	}
 	switch {
 	case err != nil:

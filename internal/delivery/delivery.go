@@ -237,6 +237,15 @@ func Spares(resource schema.GroupResource, full *unstructured.Unstructured) bool
 	return kept == "Orphan" || resource == pushSecrets && kept != "Delete"
 }
 
+// Ends reports whether a tool's own object is being deleted, and its controller deletes with it what it has deployed.
+func Ends(resource schema.GroupResource, full *unstructured.Unstructured) bool {
+	argo := func(finalizer string) bool {
+		return strings.HasPrefix(finalizer, "resources-finalizer.argocd.argoproj.io")
+	}
+	return full.GetDeletionTimestamp() != nil && !Spares(resource, full) &&
+		(resource != Applications || slices.ContainsFunc(full.GetFinalizers(), argo))
+}
+
 // Inventory returns what a tool's own object says that it has deployed: of a ClusterServiceVersion that are its definitions alone.
 func Inventory(resource schema.GroupResource, o *unstructured.Unstructured) []Entry {
 	return inventory(resource, o, func(map[string]any) bool { return true })

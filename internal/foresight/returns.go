@@ -134,7 +134,7 @@ func (l *returning) delivered(n graph.Node) (Return, bool) {
 	}
 	for _, m := range delivery.Marks(o) {
 		if all := l.called(m); len(all) > 0 {
-			if _, claims := l.now.evidence.Claimant(all, n, o, m); !claims {
+			if _, claims := l.then.evidence.Claimant(all, n, o, m); !claims {
 				continue // it was left
 			}
 		}

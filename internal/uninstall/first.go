@@ -131,8 +131,9 @@ func (p *Plan) notFirst(id graph.Identity, certain func(graph.Node) bool) say.Te
 	return say.Text{}
 }
 
-// certain reports whether an object goes with what the tool certainly deletes, and is not to stay, when it gets that far: nothing of that
-// may be refused. What is refused only because the tool has deleted what answers counts itself, and not what goes with it.
+// certain reports whether an object goes with what the tool certainly deletes, and is not to stay, nor is what deletes it in its turn, when
+// it gets that far: nothing of that may be refused. What is refused only because the tool has deleted what answers counts itself, and not
+// what goes with it.
 func (p *Plan) certain(s *foresight.Forecast) func(graph.Node) bool {
 	var uids []types.UID
 	passing, stays := map[types.UID]bool{}, map[types.UID]bool{}
@@ -142,6 +143,7 @@ func (p *Plan) certain(s *foresight.Forecast) func(graph.Node) bool {
 	own := s.Refusal(p.Own.UID) == foresight.Expected
 	for i, b := range p.Barriers {
 		for _, id := range b.Objects {
+			stays[id.UID] = stays[id.UID] || stays[b.By.UID] // with who deletes it, whose objects come in later barriers
 			if !own || stays[id.UID] || p.unsure(i, s).Name != "" || !p.doubts[id.UID].IsZero() || p.openOf(id) != nil {
 				continue
 			}

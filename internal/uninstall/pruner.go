@@ -39,55 +39,64 @@ type Share struct {
 	Objects int
 }
 
-// pruners are who prunes: who is named, or without names who has all old objects that exist; a HelmRelease and its release are one. If
-// somebody has some of them, but nobody all, or two have, it is nowhere written who. Namespaces do not count: many share them.
+// pruners are who prunes: who is named, or without names who has all old objects that exist. If somebody has some of them, but nobody all,
+// or two have, it is nowhere written who. Of namespaces it takes none, unless there is nothing else: many share them.
 func (w *World) pruners(old []found, names []string) (by Deliverers, err error) {
-	members := w.members(old)
-	unknown, several := &WhoPrunesError{Existing: len(members)}, 0
-	for d, has := range w.having(members) {
-		unknown.Has = append(unknown.Has, Share{By: d, Objects: len(has)})
-		if slices.ContainsFunc(members, func(m member) bool { return !has.Has(m.node.UID()) && !d.ignores(m) }) {
-			continue
-		}
-		if by = append(by, d); d.Kind != "Release" {
-			several++
+	all := w.members(old)
+	counted := slices.DeleteFunc(slices.Clone(all), func(m member) bool { return m.resource.IsNamespace() })
+	if len(counted) == 0 {
+		counted = all
+	}
+	has, releases := w.having(all)
+	unknown, having := &WhoPrunesError{Existing: len(all)}, []Deliverer(nil)
+	for d := range has {
+		unknown.Has = append(unknown.Has, Share{By: d, Objects: len(has[d])})
+		is := func(m member) bool { return has[d].Has(m.node.UID()) }
+		if slices.ContainsFunc(counted, is) && !slices.ContainsFunc(counted, func(m member) bool { return !is(m) && !d.ignores(m) }) {
+			having = append(having, d)
 		}
 	}
-	slices.SortFunc(by, func(a, b Deliverer) int { return cmp.Compare(a.String(), b.String()) })
 	slices.SortFunc(unknown.Has, func(a, b Share) int {
 		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.By.String(), b.By.String()))
 	})
-	if len(names) == 0 && len(unknown.Has) > 0 && (len(by) == 0 || several > 1) {
+	if len(names) == 0 && len(has) > 0 && len(having) != 1 {
 		return nil, unknown
 	}
 	if len(names) > 0 {
-		by = nil
+		having = nil
 	}
 	for _, name := range names {
-		i := slices.IndexFunc(unknown.Has, func(s Share) bool { return strings.EqualFold(s.By.String(), name) })
+		is := func(d Deliverer) bool { return strings.EqualFold(d.String(), name) }
+		i := slices.IndexFunc(unknown.Has, func(s Share) bool { return is(s.By) || is(releases[s.By]) })
 		if i >= 0 {
-			by = append(by, unknown.Has[i].By)
+			having = append(having, unknown.Has[i].By)
 		} else if name != NoPruner {
 			unknown.Named = name
 			return nil, unknown
 		}
 	}
+	for _, d := range having {
+		if by = append(by, d); releases[d] != (Deliverer{}) {
+			by = append(by, releases[d])
+		}
+	}
 	return by, nil
 }
 
-// members are the objects that exist, without namespaces.
+// members are the objects that exist.
 func (w *World) members(all []found) (members []member) {
 	for i, o := range w.whole(all) {
-		if all[i].state == present && !all[i].resource.IsNamespace() {
+		if all[i].state == present {
 			members = append(members, member{&all[i], o})
 		}
 	}
 	return members
 }
 
-// having are who has objects, and which: who lists them, and whose mark they bear that was not left.
-func (w *World) having(of []member) map[Deliverer]sets.Set[types.UID] {
-	all, lists := map[Deliverer]sets.Set[types.UID]{}, w.listed(nil)
+// having are who has objects, and which: who lists them, if only until it prunes them, and who exists and has left a mark on them that
+// still counts. With a HelmRelease its release counts, which is in releases.
+func (w *World) having(of []member) (all map[Deliverer]sets.Set[types.UID], releases map[Deliverer]Deliverer) {
+	all, lists, parents := map[Deliverer]sets.Set[types.UID]{}, w.listed(nil, delivery.Inventory), w.idsIn("id")
 	has := func(kind, namespace, name string, m member) {
 		by := Deliverer{Kind: kind, Namespace: namespace, Name: name}
 		if all[by] == nil {
@@ -107,19 +116,32 @@ func (w *World) having(of []member) map[Deliverer]sets.Set[types.UID] {
 				if n, claims := w.Evidence.Claimant(there, m.node, m.object, mark); claims {
 					has(mark.Kind, n.Namespace(), n.Name(), m)
 				}
-			} else if !mark.Usual {
+			} else if !mark.Usual && w.exists(&mark, parents) {
 				has(mark.Kind, mark.Namespace, mark.Name, m)
 			}
 		}
 	}
-	return all
+	releases = map[Deliverer]Deliverer{}
+	for d := range all {
+		for _, n := range w.Evidence.Called(delivery.HelmReleases, d.Namespace, d.Name) {
+			o, err := w.Evidence.Whole(n)
+			if d.Kind != n.Resource().Kind || err != nil {
+				continue
+			}
+			name, namespace, _ := HelmReleaseOf(o)
+			release := Deliverer{Kind: "Release", Namespace: namespace, Name: name}
+			all[d], releases[d] = all[d].Union(all[release]), release
+			delete(all, release)
+		}
+	}
+	return all, releases
 }
 
-// ignores reports whether one may deploy an object without having it: hooks, definitions in a chart's directory crds, and tools' own
-// objects, by which a user begins.
+// ignores reports whether one may deploy an object without having it: hooks, definitions in a chart's directory crds, and itself, by which
+// a user begins.
 func (d Deliverer) ignores(m member) bool {
 	_, hook := m.Annotations["helm.sh/hook"]
 	_, argos := m.Annotations["argocd.argoproj.io/hook"]
 	helms := d.Kind == "Release" || d.Kind == "HelmRelease"
-	return hook || argos || helms && m.resource.IsCRD() || controlled(m.resource.GroupResource()) != nil
+	return hook || argos || helms && m.resource.IsCRD() || m.id().String() == evidence.Named(d.Kind, d.Namespace, d.Name).String()
 }

@@ -183,7 +183,7 @@ func (f *following) another(n graph.Node, o *unstructured.Unstructured, target b
 				return say.Plain(by.Identity())
 			}
 		case m.Usual, old && (m.Kind == "Release" || m.Resource == delivery.HelmReleases):
-		case f.exists(&m) && !(target && f.elsewhere(&m)):
+		case f.exists(&m, f.parents) && !(target && f.elsewhere(&m)):
 			return say.Plain(evidence.Named(m.Kind, m.Namespace, m.Name))
 		}
 	}
@@ -200,25 +200,28 @@ func destination(o *unstructured.Unstructured) any {
 func (f *following) listed() map[delivery.Entry][]graph.Node {
 	for _, n := range f.Evidence.Called(delivery.Applications, f.plan.Own.Namespace, f.plan.Own.Name) {
 		if o, err := f.Evidence.Whole(n); err == nil && n.UID() == f.plan.Own.UID {
-			return f.World.listed(destination(o))
+			return f.World.listed(destination(o), delivery.Listed)
 		}
 	}
-	return f.World.listed(nil)
+	return f.World.listed(nil, delivery.Listed)
 }
 
-// listed returns the tools' own objects, by what they list in this cluster, or at a destination. One that could not be read is noted as
-// unread.
-func (w *World) listed(there any) map[delivery.Entry][]graph.Node {
+// listed returns the tools' own objects, by what they list in this cluster, or at a destination, but for those that end. One that could not
+// be read is noted as unread.
+func (w *World) listed(there any, lists func(schema.GroupResource, *unstructured.Unstructured) []delivery.Entry,
+) map[delivery.Entry][]graph.Node {
 	by := map[delivery.Entry][]graph.Node{}
 	for _, resource := range delivery.Deployers() {
 		all := slices.Collect(w.Evidence.Instances(resource))
 		w.Evidence.Together(all)
 		for _, n := range all {
 			o, err := w.Evidence.Whole(n)
-			if err != nil || !delivery.Here(resource, o) && (there == nil || !reflect.DeepEqual(there, destination(o))) {
+			if err != nil || w.Evidence.Ends(n, o) ||
+				!delivery.Here(resource, o) && (there == nil || !reflect.DeepEqual(there, destination(o))) {
 				continue
 			}
-			for _, entry := range delivery.Listed(resource, o) {
+			for _, entry := range lists(resource, o) {
+				entry.Version = ""
 				by[entry] = append(by[entry], n)
 			}
 		}
@@ -256,16 +259,16 @@ func heeded(o *unstructured.Unstructured, marks []delivery.Mark) []delivery.Mark
 // own reports whether a mark names who deployed what is removed.
 func (p *Plan) own(m delivery.Mark) bool { return p.Of.have(m) || p.By.have(m) }
 
-// exists reports whether who has deployed an object is there, or may be.
-func (f *following) exists(m *delivery.Mark) bool {
+// exists reports whether who has deployed an object is there, or may be. parents are the IDs of apply sets that are.
+func (w *World) exists(m *delivery.Mark, parents func() sets.Set[string]) bool {
 	if m.Kind == "ApplySet" {
-		return f.parents().Has(m.Name) || !f.Graph.Snapshot().Complete() // they may be of any type
+		return parents().Has(m.Name) || !w.Graph.Snapshot().Complete() // they may be of any type
 	}
 	if m.Kind != "Release" {
-		return m.Namespace == "" || len(f.called(m)) > 0 ||
-			!f.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
+		return m.Namespace == "" || len(w.called(m)) > 0 ||
+			!w.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
 	}
-	return !f.recordsListed(m.Namespace) || slices.ContainsFunc(f.latest(m.Namespace, m.Name), func(n graph.Node) bool {
+	return !w.recordsListed(m.Namespace) || slices.ContainsFunc(w.latest(m.Namespace, m.Name), func(n graph.Node) bool {
 		return n.Object().Labels["status"] != "uninstalled"
 	})
 }

@@ -192,7 +192,7 @@ func TestUninstall(t *testing.T) {
 		{0, "helm web -n shop --from " + snapshot + " -f " + manifest, "1 StatefulSet"},
 		{0, "prune -n shop --by=none " + manifest + " " + smaller, "deletes       1 Secret"},
 		{1, "prune -n shop " + manifest + " " + smaller, "kustomization/shop/app has 2"},
-		{1, "prune -n shop " + manifest + " " + smaller, "say who prunes: --by=kustomization/shop/app, or --by=none"},
+		{1, "prune -n shop " + manifest + " " + smaller, "say who prunes: --by=kustomization/shop/app, or --by=none for who leaves no marks"},
 		{0, "prune -n shop " + odd + " " + empty, "PREVIEW  prune (any order, by kustomization/shop/app), 1 object"},
 		{1, "prune -n shop " + odd + " " + empty + " --prepare", "say who prunes: --by=kustomization/shop/app"},
 		{0, "prune -n shop " + odd + " " + empty + " --prepare --by=Kustomization/shop/app", "Nothing can be prepared."},
