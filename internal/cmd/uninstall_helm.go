@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
@@ -54,7 +55,13 @@ func newUninstallHelm(g *globals) *cobra.Command {
 		Example: g.example(uninstallHelmExample),
 		RunE:    runs(o, &o.args),
 		ValidArgsFunction: g.completeOne(func(ctx context.Context, s *session) []string {
-			return uninstall.Releases(names(s.firstPage(ctx, "secrets"), ""))
+			releases := sets.New[string]()
+			for _, name := range names(s.firstPage(ctx, "secrets"), "") {
+				if release, _, is := evidence.RecordOf(name); is {
+					releases.Insert(release)
+				}
+			}
+			return sets.List(releases)
 		}),
 	}
 	o.releases.addFlags(cmd)
@@ -126,7 +133,12 @@ func (r *releases) read(ctx context.Context, s *session, w *uninstall.World, nam
 
 // recorded reads a release from its latest record in a namespace.
 func (r *releases) recorded(ctx context.Context, s *session, w *uninstall.World, namespace, name string) (*uninstall.Release, error) {
-	record := w.Record(namespace, name)
+	var record string
+	for _, n := range w.Evidence.LatestRecords(namespace, name) {
+		if n.Resource().GroupVersionResource == evidence.Secrets {
+			record = n.Name()
+		}
+	}
 	switch {
 	case record == "" && !w.Graph.Snapshot().ListedIn(evidence.Secrets.GroupResource(), namespace):
 		return nil, r.unreadable(namespace, name, fmt.Errorf("looking for the release %q: the Secrets of namespace %s could not be listed",

@@ -174,11 +174,17 @@ func Known(resource schema.GroupResource) bool {
 	return has || slices.ContainsFunc(markings, func(m marking) bool { return m.of == resource })
 }
 
-// Release is the release of Helm that an object says it is of, as namespace/name, empty for none.
-func Release(o *unstructured.Unstructured) string {
-	a := o.GetAnnotations()
-	return strings.Trim(a["meta.helm.sh/release-namespace"]+"/"+a["meta.helm.sh/release-name"], "/")
+// Release is the release of Helm that an object says it is of, zero for none.
+func Release(o *unstructured.Unstructured) Mark {
+	marks := Marks(o)
+	if i := slices.IndexFunc(marks, func(m Mark) bool { return m.Kind == "Release" }); i >= 0 {
+		return marks[i]
+	}
+	return Mark{}
 }
+
+// Path is namespace/name, empty for no mark.
+func (m Mark) Path() string { return strings.Trim(m.Namespace+"/"+m.Name, "/") }
 
 // Entry is an object of an inventory.
 type Entry struct{ Group, Version, Kind, Namespace, Name string }

@@ -169,25 +169,11 @@ func (l *returning) called(m delivery.Mark) []graph.Node {
 	return l.then.evidence.Called(m.Resource, m.Namespace, m.Name)
 }
 
-// byHelm is an object of a release of Helm, whose records are Secrets or ConfigMaps
-// (helm.sh/helm/v3/pkg/storage/driver): with the last of them the release is gone.
+// byHelm is an object of a release of Helm: with its last record the release is gone.
 func (l *returning) byHelm(r Return, namespace, release string) (Return, bool) {
 	r.Why, r.kind, r.namespace, r.name = say.Of(byRelease, namespace, release), "Release", namespace, release
-	if namespace == "" {
-		return r, true
-	}
-	record := "sh.helm.release.v1." + release + ".v"
-	for _, resource := range []schema.GroupResource{{Resource: "secrets"}, {Resource: "configmaps"}} {
-		if !l.graph.Snapshot().Covers(resource, namespace, record) {
-			return r, true
-		}
-		for n := range l.then.evidence.Instances(resource) {
-			if n.Namespace() == namespace && strings.HasPrefix(n.Name(), record) {
-				return r, true
-			}
-		}
-	}
-	return r, false
+	of := l.then.evidence
+	return r, namespace == "" || !of.RecordsListed(namespace) || len(of.Installed(namespace, release)) > 0
 }
 
 func (l *returning) byArgo(r Return, m delivery.Mark) (Return, bool) {
@@ -196,16 +182,6 @@ func (l *returning) byArgo(r Return, m delivery.Mark) (Return, bool) {
 		r.Why = say.Of(argoElsewhere, m.Name)
 	}
 	return r, true
-}
-
-// releaseOf is the release that an object says it is of, zero for none.
-func releaseOf(o *unstructured.Unstructured) delivery.Mark {
-	for _, m := range delivery.Marks(o) {
-		if m.Kind == "Release" {
-			return m
-		}
-	}
-	return delivery.Mark{}
 }
 
 // ignoresDrift reports whether a label or an annotation has helm-controller leave it to upgrades what becomes of an object.
@@ -228,7 +204,7 @@ func (l *returning) byObject(r Return, m delivery.Mark, delivered *unstructured.
 		// github.com/fluxcd/helm-controller/api/v2/helmrelease_types.go, DriftDetection, and DriftDetectionMetadataKey
 		drifts := evidence.Nested(o, "spec", "driftDetection", "mode") == "enabled" && !ignoresDrift(delivered)
 		r.upgraded = !suspended && m.Resource == delivery.HelmReleases && !drifts
-		r.release = releaseOf(delivered)
+		r.release = delivery.Release(delivered)
 		switch {
 		case suspended:
 			r.Why, r.Certain = r.Why.And(onceResumed), false

@@ -130,7 +130,7 @@ func Helm(w *World, r *Release, version int) *Plan {
 // purges adds why Helm cannot delete the records of a release, which it does last, or might not be able to.
 func (w *World) purges(p *Plan, r *Release) {
 	c := w.creation(p, nil, postDelete, func(graph.Identity) bool { return false })
-	for _, n := range w.records(cmp.Or(r.Storage, r.Namespace), r.Name) {
+	for _, n := range w.Evidence.Records(cmp.Or(r.Storage, r.Namespace), r.Name) {
 		why, certain := c.refused(n, "DELETE", say.Of(purge))
 		open := Open{Cause: MayRefuse, Item: itemOf(n), Detail: why.And(purgeMayFail)}
 		if certain {
@@ -175,10 +175,10 @@ func (p *Plan) owned(w *World, r *Release, all []found) []found {
 		case o == nil:
 			p.Open = append(p.Open, Open{Cause: Unread, Item: f.Item})
 			owned = append(owned, f)
-		case byHelm(o.GetLabels()) && delivery.Release(o) == r.Namespace+"/"+r.Name:
+		case byHelm(o.GetLabels()) && delivery.Release(o).Path() == r.Namespace+"/"+r.Name:
 			owned = append(owned, f)
 		default:
-			p.keep(&f, NotOwned, delivery.Release(o))
+			p.keep(&f, NotOwned, delivery.Release(o).Path())
 		}
 	}
 	return owned

@@ -61,7 +61,7 @@ func (j *judging) belongs(c *candidate) {
 		}
 		j.namesake(c)
 	case ByRelease:
-		if delivery.Release(c.whole) != c.left.Detail {
+		if delivery.Release(c.whole).Path() != c.left.Detail {
 			c.hold(Changed, "", "")
 		}
 	case ByService, ByClaimTemplate, ByHolder, ByManager:
@@ -79,14 +79,14 @@ func (j *judging) belongs(c *candidate) {
 // namesake holds what is outside the namespace of a release when there is one of its name in another, which may have made it.
 func (j *judging) namesake(c *candidate) {
 	releases := j.Of.releases()
-	if delivery.Release(c.whole) != "" || len(releases) == 0 ||
+	if delivery.Release(c.whole).Path() != "" || len(releases) == 0 ||
 		slices.ContainsFunc(releases, func(d Deliverer) bool { return d.Namespace == c.Object.Namespace }) {
 		return
 	}
 	for _, n := range j.namesakes() {
 		c.hold(NamedBy, say.Of(hasNamesake, n.Identity()), n.UID())
 	}
-	if !j.recordsListed("") || !j.Graph.Snapshot().ListedIn(evidence.Namespaces.GroupResource(), "") {
+	if !j.Evidence.RecordsListed("") || !j.Graph.Snapshot().ListedIn(evidence.Namespaces.GroupResource(), "") {
 		c.hold(NotRead, evidence.Secrets.Resource, "")
 	}
 }
@@ -95,10 +95,8 @@ func (j *judging) namesake(c *candidate) {
 func (j *judging) releasesNamed() (all []graph.Node) {
 	for namespace := range j.Evidence.Instances(evidence.Namespaces.GroupResource()) {
 		for _, d := range j.Of.releases() {
-			for _, n := range j.latest(namespace.Name(), d.Name) {
-				if namespace.Name() != d.Records && n.Object().Labels["status"] != "uninstalled" {
-					all = append(all, n)
-				}
+			if namespace.Name() != d.Records {
+				all = append(all, j.Evidence.Installed(namespace.Name(), d.Name)...)
 			}
 		}
 	}

@@ -350,9 +350,9 @@ func (l *leftovers) labelled() {
 		}
 	}
 	for n, o := range wholes(l.Evidence, released) {
-		of := func(d Deliverer) bool { return delivery.Release(o) == d.Namespace+"/"+d.Name }
+		of := func(d Deliverer) bool { return delivery.Release(o).Path() == d.Namespace+"/"+d.Name }
 		if slices.ContainsFunc(releases, of) {
-			l.add(n.Identity(), ByRelease, delivery.Release(o))
+			l.add(n.Identity(), ByRelease, delivery.Release(o).Path())
 		}
 	}
 }
@@ -407,7 +407,8 @@ func (l *leftovers) emptied() {
 
 // everywhere reports whether an object is one that Kubernetes puts into every namespace, or a record of the release itself.
 func (l *leftovers) everywhere(n graph.Node) bool {
-	return Latest(l.plan.Name, []string{n.Name()}) != "" || everywhere(n)
+	release, _, is := evidence.RecordOf(n.Name())
+	return is && release == l.plan.Name || everywhere(n)
 }
 
 // everywhere reports whether an object is one that Kubernetes puts into every namespace.

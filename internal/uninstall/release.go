@@ -11,7 +11,6 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -20,32 +19,6 @@ const ReleaseType = "helm.sh/release.v1"
 
 // maxRelease bounds what a record is unpacked to: a Secret has a megabyte.
 const maxRelease = 64 << 20
-
-// Latest returns the name of the record of the latest revision of a release among the names of Secrets
-// (helm.sh/helm/v3/pkg/storage/storage.go, makeKey); empty if there is none.
-func Latest(release string, names []string) string {
-	latest, revision := "", -1
-	for _, name := range names {
-		text, is := strings.CutPrefix(name, "sh.helm.release.v1."+release+".v")
-		if n, err := strconv.Atoi(text); is && err == nil && n > revision {
-			latest, revision = name, n
-		}
-	}
-	return latest
-}
-
-// Releases returns the releases of which the names of Secrets are records, each once.
-func Releases(names []string) []string {
-	var releases []string
-	for _, name := range names {
-		text, is := strings.CutPrefix(name, "sh.helm.release.v1.")
-		if at := strings.LastIndex(text, ".v"); is && at > 0 && Latest(text[:at], []string{name}) != "" {
-			releases = append(releases, text[:at])
-		}
-	}
-	slices.Sort(releases)
-	return slices.Compact(releases)
-}
 
 // record is what is needed of the record of a release. Neither its values nor its templates are decoded.
 type record struct {

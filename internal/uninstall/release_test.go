@@ -6,21 +6,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
 )
-
-func TestLatest(t *testing.T) {
-	names := []string{"sh.helm.release.v1.web.v9", "sh.helm.release.v1.web.v10", "sh.helm.release.v1.web.v2.v11", "sh.helm.release.v1.other.v12", "web"}
-	for release, want := range map[string]string{"web": "sh.helm.release.v1.web.v10", "other": "sh.helm.release.v1.other.v12", "none": ""} {
-		if got := uninstall.Latest(release, names); got != want {
-			t.Errorf("the latest record of %s is %q, not %q", release, got, want)
-		}
-	}
-}
 
 const record = `{"name": "web", "namespace": "shop", "apply_method": "ssa", "info": {"status": "uninstalled"},
 	"config": {"password": "hunter2"}, "manifest": "# Source: a\nkind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n---\n# nothing\n",
@@ -55,12 +45,5 @@ func TestDecodeReleaseErrors(t *testing.T) {
 	}
 	if _, err := uninstall.DecodeRelease([]byte("*")); err == nil {
 		t.Error("no base64")
-	}
-}
-
-func TestReleases(t *testing.T) {
-	got := uninstall.Releases([]string{"sh.helm.release.v1.web.v1", "sh.helm.release.v1.web.v10", "sh.helm.release.v1.a.vb.v2", "sh.helm.release.v1.x", "sh.helm.release.v1.y.vz", "token"})
-	if want := []string{"a.vb", "web"}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
 	}
 }

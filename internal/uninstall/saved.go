@@ -92,7 +92,7 @@ func (w *World) uninstalled(release Deliverer) error {
 	if release.Records == "" {
 		return nil
 	}
-	for _, n := range w.latest(release.Records, release.Name) {
+	for _, n := range w.Evidence.LatestRecords(release.Records, release.Name) {
 		switch status := n.Object().Labels["status"]; status { // pkg/storage/driver/secrets.go, newSecretsObject
 		case "uninstalled":
 		case "uninstalling":

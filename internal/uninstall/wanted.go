@@ -124,11 +124,10 @@ func (f *following) recorded(concerned graph.Set) {
 	members := f.idsIn("part-of")
 	for n := range concerned.All() {
 		id, by := n.Identity(), graph.Identity{}
-		for _, release := range Releases([]string{id.Name}) {
-			latest := f.latest(id.Namespace, release)
+		if release, _, is := evidence.RecordOf(id.Name); is {
 			mine := slices.ContainsFunc(f.plan.Of, func(d Deliverer) bool { return d.Records == id.Namespace && d.Name == release })
-			if !mine && n.Object().Labels["status"] != "uninstalled" &&
-				slices.ContainsFunc(latest, func(m graph.Node) bool { return m.UID() == n.UID() }) {
+			installed := f.Evidence.Installed(id.Namespace, release)
+			if !mine && slices.ContainsFunc(installed, func(m graph.Node) bool { return m.UID() == n.UID() }) {
 				by = evidence.Named("Release", id.Namespace, release)
 			}
 		}
@@ -233,7 +232,7 @@ func (w *World) listed(there any, lists func(schema.GroupResource, *unstructured
 // that one has taken it over. A release that is younger than the object has taken it over itself, even if others go on writing.
 func (w *World) leftOver(n graph.Node, release *delivery.Mark, since time.Time) bool {
 	first := false
-	for _, record := range w.records(release.Namespace, release.Name) {
+	for _, record := range w.Evidence.Records(release.Namespace, release.Name) {
 		at := record.Object().CreationTimestamp.Time
 		if !at.Before(since) {
 			return false
@@ -268,9 +267,7 @@ func (w *World) exists(m *delivery.Mark, parents func() sets.Set[string]) bool {
 		return m.Namespace == "" || len(w.called(m)) > 0 ||
 			!w.Graph.Snapshot().Covers(m.Resource, m.Namespace, m.Name)
 	}
-	return !w.recordsListed(m.Namespace) || slices.ContainsFunc(w.latest(m.Namespace, m.Name), func(n graph.Node) bool {
-		return n.Object().Labels["status"] != "uninstalled"
-	})
+	return !w.Evidence.RecordsListed(m.Namespace) || len(w.Evidence.Installed(m.Namespace, m.Name)) > 0
 }
 
 // elsewhere reports whether nobody of the name of a mark without a namespace is in this cluster.

@@ -5,7 +5,6 @@ package uninstall
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,45 +33,6 @@ func (w *World) release(namespace, name string) (*Release, error) {
 		return nil, errNoRecord
 	}
 	return w.Release(namespace, name)
-}
-
-// Record names the latest record of a release, empty if none was listed.
-func (w *World) Record(namespace, release string) string {
-	var names []string
-	for _, n := range w.Evidence.Within(evidence.Secrets.GroupResource(), namespace) {
-		names = append(names, n.Name())
-	}
-	return Latest(release, names)
-}
-
-// latest returns the latest record of a release, of each driver that has one: Secrets or ConfigMaps.
-func (w *World) latest(namespace, release string) (latest []graph.Node) {
-	var names []string
-	all := w.records(namespace, release)
-	for _, n := range all {
-		names = append(names, n.Name())
-	}
-	name := Latest(release, names)
-	return slices.DeleteFunc(all, func(n graph.Node) bool { return n.Name() != name })
-}
-
-// recordsListed reports whether all records of the releases of a namespace, with an empty one of all, were listed.
-func (w *World) recordsListed(namespace string) bool {
-	snapshot := w.Graph.Snapshot()
-	return snapshot.ListedIn(evidence.Secrets.GroupResource(), namespace) && snapshot.ListedIn(evidence.ConfigMaps.GroupResource(), namespace)
-}
-
-// records returns what Helm keeps of a release, by its driver Secrets or ConfigMaps, of all revisions.
-func (w *World) records(namespace, release string) (all []graph.Node) {
-	for _, resource := range []schema.GroupVersionResource{evidence.Secrets, evidence.ConfigMaps} {
-		for _, n := range w.Evidence.Within(resource.GroupResource(), namespace) {
-			if Latest(release, []string{n.Name()}) != "" {
-				all = append(all, n)
-			}
-		}
-	}
-	slices.SortFunc(all, graph.Node.Compare)
-	return all
 }
 
 // VersionOf is the major version of the Helm that uninstalls a release.
