@@ -5,9 +5,9 @@ package uninstall
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -58,10 +58,11 @@ func (w *World) Foretell(p *Plan, play Player) (*Report, error) {
 	}
 	r.Fails = r.Fails || r.Sticks()
 	r.Unread = w.Evidence.Unread()
+	types := w.Evidence.UnreadTypes()
 	if r.Forecast != nil {
-		r.Unread = slices.Concat(r.Unread, r.Forecast.Unread)
+		r.Unread, types = slices.Concat(r.Unread, r.Forecast.Unread), types.Union(r.Forecast.UnreadTypes)
 	}
-	r.unlisted(w.Graph.Snapshot().Unlisted())
+	r.unlisted(w.Graph.Snapshot().Unlisted(), types)
 	r.Unread = slices.Compact(slices.Sorted(slices.Values(r.Unread)))
 	return r, nil
 }
@@ -85,22 +86,18 @@ func (r *Report) later() {
 }
 
 // unlisted adds to what could not be read the types that were not listed: what has become of their objects, and who needs them, is not
-// known.
-func (r *Report) unlisted(all []graph.Unlisted) {
+// known. said are those that are said to be unread already.
+func (r *Report) unlisted(all []graph.Unlisted, said sets.Set[schema.GroupResource]) {
 	for _, u := range all {
 		what := u.GroupResource().String()
 		if u.Resource == "" {
 			what = u.GroupVersion().String()
 		}
-		said := func(known string) bool {
-			return slices.Contains(strings.Fields(strings.NewReplacer(",", " ", ":", " ").Replace(known)), what)
-		}
-		if slices.ContainsFunc(r.Unread, said) {
-			continue
-		}
-		if u.Reason == graph.Forbidden {
+		switch {
+		case said.Has(u.GroupResource()):
+		case u.Reason == graph.Forbidden:
 			r.Unread = append(r.Unread, what+": forbidden")
-		} else {
+		default:
 			r.Unread = append(r.Unread, what+": "+u.Message)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -95,7 +96,8 @@ type Reader struct {
 // New returns a Reader that has read nothing.
 func New(ctx context.Context, source Source) *Reader {
 	r := &Reader{
-		source: source, ctx: ctx, metadata: &metadata{graph: source.Graph, without: source.Gone}, unread: &unread{},
+		source: source, ctx: ctx, metadata: &metadata{graph: source.Graph, without: source.Gone},
+		unread: &unread{types: sets.Set[schema.GroupResource]{}},
 		objects: map[place]reading{}, early: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, asked: map[family]int{},
 		askedEvents: map[family]int{},
 		announced:   map[place][]graph.Node{},
@@ -412,18 +414,26 @@ func (r *Reader) readEvents(namespace string, uid types.UID) ([]unstructured.Uns
 }
 
 // unread is what could not be read, or found out.
-type unread struct{ what, forbidden []string }
+type unread struct {
+	what, forbidden []string
+	types           sets.Set[schema.GroupResource] // of it, as far as it is of types
+}
 
 // note keeps what could not be read.
 func (u *unread) note(p place, err error) {
 	switch {
 	case err == nil, apierrors.IsNotFound(err):
+		return
 	case apierrors.IsForbidden(err):
 		u.forbidden = append(u.forbidden, p.String())
 	default:
 		u.NoteUnread(fmt.Sprintf("%s: %v", p, err))
 	}
+	u.types.Insert(p.resource.GroupResource())
 }
+
+// UnreadTypes are the types of which something could not be read so far.
+func (u *unread) UnreadTypes() sets.Set[schema.GroupResource] { return u.types }
 
 // NoteUnread keeps what could not be found out.
 func (u *unread) NoteUnread(what string) { u.what = append(u.what, what) }
