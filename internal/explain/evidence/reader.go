@@ -97,7 +97,7 @@ type Reader struct {
 func New(ctx context.Context, source Source) *Reader {
 	r := &Reader{
 		source: source, ctx: ctx, metadata: &metadata{graph: source.Graph, without: source.Gone},
-		unread: &unread{types: sets.Set[schema.GroupResource]{}},
+		unread:  &unread{types: sets.Set[schema.GroupResource]{}},
 		objects: map[place]reading{}, early: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, asked: map[family]int{},
 		askedEvents: map[family]int{},
 		announced:   map[place][]graph.Node{},
