@@ -219,7 +219,7 @@ func (p *Plan) refuseBlind() error {
 	if !p.options.Safe || p.Forecast == nil || len(p.Forecast.Unread) == 0 || p.options.Tolerance.All {
 		return nil
 	}
-	return &IncompleteError{NoOrder: p.Forecast.Unread[0]}
+	return &IncompleteError{NoOrder: p.Forecast.Unread[0].String()}
 }
 
 // Tolerance is what may be unreadable when something is to be changed. Its zero value tolerates nothing.

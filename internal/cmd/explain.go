@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -348,7 +347,7 @@ func (o *explainOptions) print(l *look) error { return o.output.print(o.globals,
 // stuckReport is the document of a look.
 func stuckReport(l *look) runtime.Object {
 	report := *l.report
-	report.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(report.Unread, l.unresolved))))
+	report.Unread = evidence.JoinGaps(report.Unread, l.unresolved)
 	return render.NewStuckReport(l.snapshot, &report)
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
 	"github.com/kubectl-gc/kubectl-gc/internal/lease"
 	"github.com/kubectl-gc/kubectl-gc/internal/render"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -35,7 +36,7 @@ type look struct {
 	// what is not in the report.
 	failed error
 	// unresolved are the messages of the latter.
-	unresolved []string
+	unresolved []evidence.Gap
 	// moments are the past of the objects, where a ticket is to tell it.
 	moments []render.Moment
 }
@@ -152,7 +153,7 @@ func (o *explainOptions) lookAt(ctx context.Context, q *inquiry, parts graph.Par
 	}
 	if _, others := missingObjects(q.failed); others != nil {
 		for _, err := range flatten(others) {
-			l.unresolved = append(l.unresolved, message(err))
+			l.unresolved = append(l.unresolved, evidence.Gap{What: say.Plain(message(err))})
 		}
 	}
 	if o.output.name == "prometheus" {

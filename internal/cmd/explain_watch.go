@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -141,7 +142,7 @@ func gist(report *explain.Report) string {
 			fmt.Fprintf(&text, "\t%s %s %s\n", f.Cause.ID, f.Cause.Object, f.Cause.Verdict)
 		}
 	}
-	return text.String() + strings.Join(report.Unread, "\n") + "."
+	return text.String() + strings.Join(evidence.Gaps(report.Unread), "\n") + "."
 }
 
 // pause returns when an object that the look was about, or one at the root of

@@ -4,13 +4,13 @@ package explain
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -45,6 +45,6 @@ func (f *facts) finalizers(n graph.Node) []string {
 	if len(all) <= mostFinalizers {
 		return all
 	}
-	f.evidence.NoteUnread(fmt.Sprintf(unexamined, n.Identity(), mostFinalizers, len(all)))
+	f.evidence.NoteOpen(say.Of(unexamined, n.Identity(), mostFinalizers, len(all)))
 	return all[:mostFinalizers]
 }

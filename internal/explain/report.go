@@ -199,7 +199,7 @@ type Report struct {
 	// Read is what was read for it, which an answer by more parts need not read again.
 	Read *evidence.Reader
 	// Unread says what could not be read beside the lists, sorted.
-	Unread []string
+	Unread []evidence.Gap
 	// Now is the time that the verdicts are about.
 	Now time.Time
 }

@@ -219,7 +219,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, w.Graph}
 	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Admission: w.reviewer, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes,
-		Outlived: map[string]bool{}, Each: in.Each, Note: func(t say.Text) { w.evidence.NoteUnread(t.String()) },
+		Outlived: map[string]bool{}, Each: in.Each, Note: func(t say.Text) { w.evidence.NoteUnread(evidence.Gap{What: t}) },
 		Together: map[*finding.Cause][]*admission.Webhook{}, Exemptions: map[string]rules.Exemption{}}
 	return w
 }

@@ -4,7 +4,6 @@ package foresight
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -272,7 +271,7 @@ type place struct {
 func (l *forecaster) unserved() []Break {
 	places := l.inTurn(l.places())
 	if len(places) > maxPlaces {
-		l.now.evidence.NoteUnread(fmt.Sprintf(placesUnread, len(places), maxPlaces))
+		l.now.evidence.NoteUnread(evidence.Gap{What: say.Of(placesUnread, len(places), maxPlaces)})
 		places = places[:maxPlaces]
 	}
 	for some := range slices.Chunk(places, atOnce) {
@@ -389,7 +388,7 @@ func (l *forecaster) inTurn(places []*place) []*place {
 		if _, known := turns[p.kind]; !known && len(turns) < maxKinds {
 			turns[p.kind] = 0
 		} else if !known {
-			l.now.evidence.NoteUnread(fmt.Sprintf(kindsUnread, maxKinds))
+			l.now.evidence.NoteUnread(evidence.Gap{What: say.Of(kindsUnread, maxKinds)})
 			continue
 		}
 		if slices.ContainsFunc(l.now.finder.Candidates(p.of[0], p.finalizer), touches) {

@@ -219,7 +219,7 @@ func (l *losses) released(going *graph.Set) []freed {
 		}
 		asked[n.Namespace()] = true
 		if !l.now.evidence.Covers(evidence.Claims.GroupResource(), n.Namespace(), "") {
-			l.now.evidence.NoteUnread("persistentvolumeclaims in namespace " + n.Namespace())
+			l.now.evidence.NoteUnread(evidence.Gap{What: say.Of(claimsIn, n.Namespace())})
 		}
 		for _, m := range l.after.Leaving() {
 			if m.Namespace() == n.Namespace() && m.BeingDeleted() && evidence.KeepsData(m.Resource().GroupResource()) && !going.Has(m) {

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain"
@@ -55,9 +54,7 @@ type Forecast struct {
 	// it was asked for they are those of the plan.
 	Waves []preview.Wave
 	// Unread says what could not be read, sorted.
-	Unread []string
-	// UnreadTypes are the types of that.
-	UnreadTypes sets.Set[schema.GroupResource]
+	Unread []evidence.Gap
 
 	of map[types.UID][]*FinalizerForecast
 	// ensues are the objects that go, or may, because of the plan, and are not part of it.
@@ -216,7 +213,7 @@ func Look(ctx context.Context, in Input) *Forecast {
 	s.Waves, s.Breaks = (&order{l.scene, s}).waves(), l.breaks(silent)
 	s.Returns = (&returning{l.scene}).returns()
 	s.Lost, s.ensues = (&losses{forecaster: l, told: map[types.UID]*explain.Explanation{}}).lost()
-	s.Unread, s.UnreadTypes = l.now.evidence.Unread(), l.now.evidence.UnreadTypes() // also what was read for then
+	s.Unread = l.now.evidence.Unread() // also what was read for then
 	return s
 }
 

@@ -3,7 +3,6 @@
 package foresight
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -55,7 +54,7 @@ func (l *forecaster) refusals(s *Forecast) map[types.UID]refusal {
 	without := l.unasked()
 	for _, h := range l.now.reviewer.Webhooks() {
 		if h.FailurePolicy != "Ignore" && h.ClientConfig.Service == nil && l.asksAbout(h) {
-			l.now.evidence.NoteUnread(fmt.Sprintf(urlUnread, h.Config))
+			l.now.evidence.NoteOpen(say.Of(urlUnread, h.Config))
 		}
 		if !h.FailsClosed() || !h.Asked("DELETE") && !h.Asked("UPDATE") {
 			continue

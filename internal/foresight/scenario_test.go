@@ -149,7 +149,7 @@ func told(p *preview.Plan, s *foresight.Forecast) string {
 		lines = append(lines, fmt.Sprintf("wave %d: %s: %s", i+1, strings.Join(names, ", "), wave.Why))
 	}
 	for _, unread := range s.Unread {
-		lines = append(lines, "unread: "+unread)
+		lines = append(lines, "unread: "+unread.String())
 	}
 	return strings.Join(lines, "\n")
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -61,7 +62,9 @@ func TestPreviewText(t *testing.T) {
 		outcome("Toy", fmt.Sprint("t", i), gc.Remaining, fmt.Sprint("reason ", i))
 	}
 	preview := Preview{What: "delete x (background)", Report: &gc.Report{Outcomes: outcomes}, Instead: "kubectl gc delete x --order=safe"}
-	preview.Forecast = &foresight.Forecast{Unread: []string{"a: forbidden", "b: forbidden", "whether it works"}}
+	preview.Forecast = &foresight.Forecast{Unread: []evidence.Gap{
+		{What: say.Plain("a: forbidden"), Forbidden: true}, {What: say.Plain("b: forbidden"), Forbidden: true}, {What: say.Plain("whether it works"), Open: true},
+	}}
 	var out, all strings.Builder
 	for w, steps := range map[*strings.Builder]bool{&out: false, &all: true} {
 		if err := preview.Text(w, Style{}, steps); err != nil {

@@ -97,16 +97,16 @@ func (a *StuckAnswer) chain(links []explain.Link) {
 // could not list. Of what was forbidden it says only how much that is, unless all is wanted.
 func Unread(w io.Writer, report *explain.Report, all bool) error {
 	forbidden := 0
-	for _, what := range report.Unread {
-		if !all && wasForbidden(what) {
+	for _, gap := range report.Unread {
+		if !all && gap.Forbidden {
 			forbidden++
 			continue
 		}
 		failed := "could not read "
-		if isClause(what) {
+		if gap.Open {
 			failed = "could not find out "
 		}
-		if _, err := fmt.Fprintln(w, "warning: "+failed+printable(what)); err != nil {
+		if _, err := fmt.Fprintln(w, "warning: "+failed+printable(gap.String())); err != nil {
 			return err
 		}
 	}
@@ -117,16 +117,4 @@ func Unread(w io.Writer, report *explain.Report, all bool) error {
 		}
 	}
 	return nil
-}
-
-// wasForbidden reports whether RBAC is why something could not be read.
-func wasForbidden(what string) bool {
-	return strings.HasSuffix(what, ": forbidden") || strings.Contains(what, " is forbidden: User ")
-}
-
-// isClause reports whether something that is not known is said by a clause, not by the
-// name of what could not be read.
-func isClause(what string) bool {
-	first, _, _ := strings.Cut(what, " ")
-	return first == "whether" || first == "who" || first == "what"
 }

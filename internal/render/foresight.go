@@ -3,6 +3,7 @@
 package render
 
 import (
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
 )
 
@@ -58,5 +59,5 @@ func (p *DeletionPlan) Foresee(s *foresight.Forecast, safe bool) {
 			p.Waves = append(p.Waves, Wave{i + 1, references(wave.Objects), wave.Why})
 		}
 	}
-	p.Unread = append(p.Unread, s.Unread...)
+	p.Unread = append(p.Unread, evidence.Gaps(s.Unread)...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -164,7 +165,7 @@ func of(all []gc.Outcome, is func(*gc.Outcome) bool) []gc.Outcome {
 }
 
 // foreseen is what breaks, hangs later, is lost or comes back, and what could not be read for that. s may be nil.
-func (r *rows) foreseen(s *foresight.Forecast, unread []string) {
+func (r *rows) foreseen(s *foresight.Forecast, unread []evidence.Gap) {
 	if s == nil {
 		return
 	}
@@ -192,13 +193,13 @@ func (r *rows) foreseen(s *foresight.Forecast, unread []string) {
 	r.each(warning, "RETURNS", yellow, alikeOf(s.Returns, func(r *foresight.Return) (graph.Identity, string) {
 		return r.Object, uncertain(worded(r.Why), r.Certain)
 	}))
-	all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Unread, unread))))
-	if count := len(only(all, func(what *string) bool { return wasForbidden(*what) })); count > 1 && !r.all {
-		all = slices.DeleteFunc(all, wasForbidden)
+	all := evidence.JoinGaps(s.Unread, unread)
+	if count := len(only(all, func(g *evidence.Gap) bool { return g.Forbidden })); count > 1 && !r.all {
+		all = slices.DeleteFunc(all, func(g evidence.Gap) bool { return g.Forbidden })
 		r.row(question, "NOT READ", yellow, fmt.Sprintf("%d reads were forbidden: -o wide lists them", count))
 	}
 	for _, what := range all {
-		r.row(question, "NOT READ", yellow, what)
+		r.row(question, "NOT READ", yellow, what.String())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -133,7 +134,7 @@ func NewStuckReport(s *graph.Snapshot, report *explain.Report) *StuckReport {
 		head:     headOf("StuckReport"),
 		Complete: s.Complete() && len(report.Unread) == 0,
 		Unlisted: NewUnlisted(s),
-		Unread:   append([]string{}, report.Unread...),
+		Unread:   append([]string{}, evidence.Gaps(report.Unread)...),
 		Objects:  []StuckObject{},
 	}
 	sorted := slices.SortedStableFunc(slices.Values(report.Objects), func(a, b explain.Explanation) int { return a.Object.Compare(b.Object) })

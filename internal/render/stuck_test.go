@@ -47,7 +47,7 @@ func TestStuckWideEscapes(t *testing.T) {
 	o := explain.Explanation{Object: id, Verdict: explain.Unknown, Chain: chain, Findings: []explain.Finding{{Cause: c, Chain: chain}}}
 	waiting := explain.Explanation{Object: id, Verdict: explain.Pending, Chain: chain}
 	for _, objects := range [][]explain.Explanation{{o}, {waiting}, {o, waiting}} {
-		report := &explain.Report{Objects: objects, Causes: []*explain.Cause{c}, Unread: []string{evil}}
+		report := &explain.Report{Objects: objects, Causes: []*explain.Cause{c}, Unread: []evidence.Gap{{What: say.Plain(evil)}}}
 		var out strings.Builder
 		text := render.StuckAnswer{Now: time.Now(), Wide: true}
 		if err := text.Write(&out, report); err != nil {
@@ -88,10 +88,14 @@ func TestStuckWideOfMany(t *testing.T) {
 // TestStuckWideNotKnown: what could not be found out is no name of something unread.
 func TestStuckWideNotKnown(t *testing.T) {
 	var out strings.Builder
-	if err := render.Unread(&out, &explain.Report{Unread: []string{"pods in namespace s: forbidden", "whether more would be accepted: too many"}}, true); err != nil {
+	if err := render.Unread(&out, &explain.Report{Unread: []evidence.Gap{
+		{What: say.Plain("pods in namespace s: forbidden"), Forbidden: true}, {What: say.Plain("whether more would be accepted: too many"), Open: true},
+	}}, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := render.Unread(&out, &explain.Report{Unread: []string{"pods in namespace s: forbidden", `whether a PATCH would be accepted: pods "p" is forbidden: User "u" cannot patch`}}, false); err != nil {
+	if err := render.Unread(&out, &explain.Report{Unread: []evidence.Gap{
+		{What: say.Plain("pods in namespace s: forbidden"), Forbidden: true}, {What: say.Plain("whether a PATCH would be accepted: forbidden"), Open: true, Forbidden: true},
+	}}, false); err != nil {
 		t.Fatal(err)
 	}
 	const want = "warning: could not read pods in namespace s: forbidden\nwarning: could not find out whether more would be accepted: too many\n" +
@@ -111,7 +115,7 @@ func TestStuckReportJSON(t *testing.T) {
 		Object: id, Verdict: explain.Unknown, Findings: []explain.Finding{{Cause: c}, {Cause: c}}, Chain: []explain.Link{{Object: id, Because: say.Plain(evil)}},
 	}
 	for n := range 4 {
-		report := render.NewStuckReport(&graph.Snapshot{}, &explain.Report{Objects: slices.Repeat([]explain.Explanation{o}, n), Unread: []string{evil}})
+		report := render.NewStuckReport(&graph.Snapshot{}, &explain.Report{Objects: slices.Repeat([]explain.Explanation{o}, n), Unread: []evidence.Gap{{What: say.Plain(evil)}}})
 		var got, want strings.Builder
 		if err := report.WriteJSON(&got); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
 	"github.com/kubectl-gc/kubectl-gc/internal/preview"
 	"github.com/kubectl-gc/kubectl-gc/internal/uninstall"
@@ -160,7 +161,7 @@ func (u *Uninstall) Document() *UninstallPlan {
 		Cluster: u.Cluster, Tool: u.Tool, Order: u.Order, Namespace: u.Namespace, Name: u.Name, Command: u.Command, Of: u.Of,
 		Manifests: u.Manifests, PropagationPolicy: u.Policy,
 		Barriers: []UninstallBarrier{}, Outcome: outcomes(u.Preview.Report), Kept: []KeptObject{}, Absent: []NamedObject{},
-		NotKnown: []OpenQuestion{}, Left: []LeftObject{}, Unread: u.Unread,
+		NotKnown: []OpenQuestion{}, Left: []LeftObject{}, Unread: evidence.Gaps(u.Unread),
 	}
 	if u.Halt != nil {
 		halted := newOpenQuestion(u.Halt)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain"
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/unstick"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -105,7 +106,7 @@ func NewUnstickPlan(l *unstick.Look, p *unstick.Plan, answers map[string]error) 
 	document := &UnstickPlan{
 		head: headOf("UnstickPlan"), Digest: p.Digest,
 		Complete: l.Graph.Snapshot().Complete() && len(l.Report.Unread) == 0, Unlisted: NewUnlisted(l.Graph.Snapshot()),
-		Unread: append([]string{}, l.Report.Unread...), Causes: newUnstickCauses(l, p),
+		Unread: append([]string{}, evidence.Gaps(l.Report.Unread)...), Causes: newUnstickCauses(l, p),
 	}
 	for i := range document.Causes {
 		for j := range document.Causes[i].Writes {
@@ -155,7 +156,7 @@ func NewUnstickReport(r *unstick.Report, outcome *unstick.Outcome, backup string
 	document := &UnstickReport{
 		head: headOf("UnstickReport"), Backup: backup,
 		Complete: l.Graph.Snapshot().Complete() && len(l.Report.Unread) == 0, Unlisted: NewUnlisted(l.Graph.Snapshot()),
-		Unread: append([]string{}, l.Report.Unread...), Events: []UnstickEvent{},
+		Unread: append([]string{}, evidence.Gaps(l.Report.Unread)...), Events: []UnstickEvent{},
 		Freed:     append([]ObjectReference{}, references(outcome.Freed)...),
 		Remaining: []UnstickRemaining{}, Causes: newUnstickCauses(l, r.Plan),
 	}

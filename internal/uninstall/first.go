@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/internal/foresight"
 	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -80,7 +81,7 @@ func toStay(id graph.Identity, cause Cause, why say.Text) say.Text {
 }
 
 // noneEarlier says that nothing is known to help, or not everything could be read.
-func (p *Plan) noneEarlier(unread []string) say.Text {
+func (p *Plan) noneEarlier(unread []evidence.Gap) say.Text {
 	if len(unread) > 0 || len(p.graph.Snapshot().Unlisted()) > 0 {
 		return say.Of(notAllRead)
 	}

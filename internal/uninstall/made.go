@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -219,7 +220,7 @@ func (p programs) of(namespace, manager string) string {
 // wholes reads the first of some objects together, up to mostRead. What cannot be read is noted as unread, or gone.
 func wholes(reader *evidence.Reader, nodes []graph.Node) iter.Seq2[graph.Node, *unstructured.Unstructured] {
 	if len(nodes) > mostRead {
-		reader.NoteUnread(madeUnread(len(nodes), mostRead))
+		reader.NoteOpen(say.Of(madeUnread, len(nodes), mostRead))
 		nodes = nodes[:mostRead]
 	}
 	reader.Together(nodes)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -28,7 +27,7 @@ type Report struct {
 	// Left is what stays behind.
 	Left []Left
 	// Unread is what could not be read for that.
-	Unread []string
+	Unread []evidence.Gap
 	// Cluster is the UID of the namespace kube-system, empty when that could not be read.
 	Cluster types.UID
 	// Fails: something gets stuck or breaks, or might.
@@ -58,12 +57,10 @@ func (w *World) Foretell(p *Plan, play Player) (*Report, error) {
 	}
 	r.Fails = r.Fails || r.Sticks()
 	r.Unread = w.Evidence.Unread()
-	types := w.Evidence.UnreadTypes()
 	if r.Forecast != nil {
-		r.Unread, types = slices.Concat(r.Unread, r.Forecast.Unread), types.Union(r.Forecast.UnreadTypes)
+		r.Unread = append(r.Unread, r.Forecast.Unread...)
 	}
-	r.unlisted(w.Graph.Snapshot().Unlisted(), types)
-	r.Unread = slices.Compact(slices.Sorted(slices.Values(r.Unread)))
+	r.Unread = evidence.JoinGaps(r.Unread, r.unlisted(w.Graph.Snapshot().Unlisted()))
 	return r, nil
 }
 
@@ -85,22 +82,15 @@ func (r *Report) later() {
 	}
 }
 
-// unlisted adds to what could not be read the types that were not listed: what has become of their objects, and who needs them, is not
-// known. said are those that are said to be unread already.
-func (r *Report) unlisted(all []graph.Unlisted, said sets.Set[schema.GroupResource]) {
+// unlisted are the types that were not listed, and not said to be unread yet: what has become of their objects, and who needs them, is not
+// known.
+func (r *Report) unlisted(all []graph.Unlisted) (gaps []evidence.Gap) {
 	for _, u := range all {
-		what := u.GroupResource().String()
-		if u.Resource == "" {
-			what = u.GroupVersion().String()
-		}
-		switch {
-		case said.Has(u.GroupResource()):
-		case u.Reason == graph.Forbidden:
-			r.Unread = append(r.Unread, what+": forbidden")
-		default:
-			r.Unread = append(r.Unread, what+": "+u.Message)
+		if !slices.ContainsFunc(r.Unread, func(g evidence.Gap) bool { return g.Types.Has(u.GroupResource()) }) {
+			gaps = append(gaps, evidence.GapOf(u))
 		}
 	}
+	return gaps
 }
 
 // foreseen completes a report with what follows from what is foreseen.

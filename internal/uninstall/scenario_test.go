@@ -130,7 +130,7 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 		lines = append(lines, fmt.Sprintf("fails or might: %t", report.Fails))
 	}
 	for _, unread := range report.Unread {
-		lines = append(lines, "unread: "+unread)
+		lines = append(lines, "unread: "+unread.String())
 	}
 	if len(lines) == 0 {
 		return "nothing"

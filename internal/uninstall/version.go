@@ -5,7 +5,6 @@ package uninstall
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,7 +50,7 @@ func (f *following) convert(definition *unstructured.Unstructured, item *found, 
 	}
 	namespace, name := evidence.Converter(definition)
 	if name == "" {
-		f.Evidence.NoteUnread(fmt.Sprintf(conversionUnread, "CustomResourceDefinition/"+definition.GetName()))
+		f.Evidence.NoteOpen(say.Of(conversionUnread, "CustomResourceDefinition/"+definition.GetName()))
 		return
 	}
 	dead := func(barrier int) bool {

@@ -354,9 +354,7 @@ const (
 
 const conversionUnread say.Word = "whether what converts the objects of %s answers, which is called at a URL: the API server cannot delete them if it does not"
 
-func madeUnread(n, most int) string {
-	return fmt.Sprintf("who made %d objects: only the first %d were looked at", n, most)
-}
+const madeUnread say.Word = "who made %d objects: only the first %d were looked at"
 
 func errNoObject(document int) error {
 	return fmt.Errorf("document %d is not an object in YAML or JSON", document)

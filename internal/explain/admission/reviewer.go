@@ -171,17 +171,18 @@ func (a *Reviewer) probe(write, subresource string, n graph.Node, alike string, 
 		if late.Kind == answer.WebhookFailed {
 			return late.Reply
 		}
-		a.noteProbe("slow "+late.by.Name, fmt.Sprintf(slowWrites, late.by.Name, late.Took.Round(time.Second)))
+		a.noteProbe("slow "+late.by.Name, say.Of(slowWrites, late.by.Name, late.Took.Round(time.Second)), false)
 		return unsent
 	}
 	switch {
 	case a.prober == nil || len(a.evidence.Missed()) > 0 || !a.local(resource.GroupVersion()):
 		return none
 	case a.probed.sent.Load() >= maxProbes || a.probed.spent >= maxProbing || a.ctx.Err() != nil:
-		a.noteProbe("the limit", tooManyWrites)
+		a.noteProbe("the limit", say.Of(tooManyWrites), false)
 		return unsent
 	case kind.sent >= maxOfAKind:
-		a.noteProbe(what+" of many "+resource.GroupResource().String(), fmt.Sprintf(tooManyOfAKind, what, resource.GroupResource(), maxOfAKind))
+		a.noteProbe(what+" of many "+resource.GroupResource().String(),
+			say.Of(tooManyOfAKind, what, resource.GroupResource(), maxOfAKind), false)
 		return unsent
 	}
 	a.probed.sent.Add(1)
@@ -192,7 +193,7 @@ func (a *Reviewer) probe(write, subresource string, n graph.Node, alike string, 
 	a.noteSlow(r, n)
 	a.repeat(&r, n, send)
 	if r.tellsNothing {
-		a.noteProbe(what+" "+resource.GroupResource().String(), fmt.Sprintf(unansweredWrite, what, resource.GroupResource(), r.Message))
+		a.noteProbe(what+" "+resource.GroupResource().String(), say.Of(unansweredWrite, what, resource.GroupResource(), r.Message), r.NoRight)
 	}
 	if kind.sent++; r.NoRight || r.Kind == answer.NamespaceMissing || r.Kind == answer.WebhookFailed {
 		kind.common = append(kind.common, r)
@@ -239,10 +240,10 @@ func (r Reply) operation() string {
 }
 
 // noteProbe keeps once what could not be found out.
-func (a *Reviewer) noteProbe(about, what string) {
+func (a *Reviewer) noteProbe(about string, what say.Text, forbidden bool) {
 	if !a.probed.noted[about] {
 		a.probed.noted[about] = true
-		a.evidence.NoteUnread(what)
+		a.evidence.NoteUnread(evidence.Gap{What: what, Open: true, Forbidden: forbidden})
 	}
 }
 

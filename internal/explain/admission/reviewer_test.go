@@ -97,7 +97,7 @@ func TestProbesAreFew(t *testing.T) {
 			refused++
 		}
 	}
-	if unread := reader.Unread(); refused != 10 || len(unread) != 1 || !strings.Contains(unread[0], "10 were asked about") {
+	if unread := reader.Unread(); refused != 10 || len(unread) != 1 || !strings.Contains(unread[0].String(), "10 were asked about") {
 		t.Errorf("%d asked about, and said of the others: %q", refused, unread)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -51,7 +52,7 @@ func (f *Finder) Doubts(l *Workload, n graph.Node) []string {
 		f.evidence.Covers(accounts, a.Namespace, a.Name)
 	if !known && !l.line.Kubeconfig && !f.StateOf(l).leads {
 		account := evidence.Identity(evidence.ServiceAccounts, a.Namespace, a.Name).String()
-		f.evidence.NoteUnread(fmt.Sprintf(accountUnlisted, account))
+		f.evidence.NoteUnread(evidence.Gap{What: say.Of(accountUnlisted, account)})
 		doubts = append(doubts, fmt.Sprintf(accountUnread, account))
 	}
 	return doubts

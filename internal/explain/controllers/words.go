@@ -87,18 +87,18 @@ const (
 // Rights.
 
 const (
-	rightsUnread    = "whether it is allowed to change the object could not be read"
-	accountUnread   = "whether its account %s exists could not be read"
-	accountUnlisted = "%s: the type could not be listed"
-	noLabelledRole  = "%s: no ClusterRole that allows it has these labels"
-	onlyNamed       = "%s allows %s only for those named %s"
-	allowsNothing   = "RBAC allows it nothing"
-	allowsOther     = "RBAC allows it %s (%s), and neither update nor patch"
-	moreRules       = "and %d more such rules"
-	roleGives       = "%s gives %s %s of %s"
-	ownKubeconfig   = "it uses a kubeconfig, so its rights are unknown"
-	accountUnknown  = "it has no pods, so its rights are unknown"
-	impersonates    = "its account is allowed to impersonate others, so its rights are unknown"
+	rightsUnread             = "whether it is allowed to change the object could not be read"
+	accountUnread            = "whether its account %s exists could not be read"
+	accountUnlisted say.Word = "%s: the type could not be listed"
+	noLabelledRole           = "%s: no ClusterRole that allows it has these labels"
+	onlyNamed                = "%s allows %s only for those named %s"
+	allowsNothing            = "RBAC allows it nothing"
+	allowsOther              = "RBAC allows it %s (%s), and neither update nor patch"
+	moreRules                = "and %d more such rules"
+	roleGives                = "%s gives %s %s of %s"
+	ownKubeconfig            = "it uses a kubeconfig, so its rights are unknown"
+	accountUnknown           = "it has no pods, so its rights are unknown"
+	impersonates             = "its account is allowed to impersonate others, so its rights are unknown"
 )
 
 // How a workload stands.

@@ -7,9 +7,6 @@ package evidence
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -97,7 +93,7 @@ type Reader struct {
 func New(ctx context.Context, source Source) *Reader {
 	r := &Reader{
 		source: source, ctx: ctx, metadata: &metadata{graph: source.Graph, without: source.Gone},
-		unread:  &unread{types: sets.Set[schema.GroupResource]{}},
+		unread:  &unread{forbidden: map[string]schema.GroupResource{}},
 		objects: map[place]reading{}, early: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, asked: map[family]int{},
 		askedEvents: map[family]int{},
 		announced:   map[place][]graph.Node{},
@@ -397,10 +393,7 @@ func (r *Reader) Events(namespace string, uid types.UID) []unstructured.Unstruct
 	r.eventsAhead(uid)
 	items, err := r.readEvents(namespace, uid)
 	r.events[uid] = listing{items, err}
-	if what := "events in namespace " + namespace; err != nil &&
-		!slices.ContainsFunc(r.unread.what, func(s string) bool { return strings.HasPrefix(s, what) }) {
-		r.NoteUnread(fmt.Sprintf("%s: %v", what, err))
-	}
+	r.note(place{schema.GroupVersionResource{Version: "v1", Resource: "events"}, namespace, ""}, err)
 	return items
 }
 
@@ -411,38 +404,4 @@ func (r *Reader) readEvents(namespace string, uid types.UID) ([]unstructured.Uns
 		return l.items, l.err
 	}
 	return r.source.Events(r.ctx, namespace, uid)
-}
-
-// unread is what could not be read, or found out.
-type unread struct {
-	what, forbidden []string
-	types           sets.Set[schema.GroupResource] // of it, as far as it is of types
-}
-
-// note keeps what could not be read.
-func (u *unread) note(p place, err error) {
-	switch {
-	case err == nil, apierrors.IsNotFound(err):
-		return
-	case apierrors.IsForbidden(err):
-		u.forbidden = append(u.forbidden, p.String())
-	default:
-		u.NoteUnread(fmt.Sprintf("%s: %v", p, err))
-	}
-	u.types.Insert(p.resource.GroupResource())
-}
-
-// UnreadTypes are the types of which something could not be read so far.
-func (u *unread) UnreadTypes() sets.Set[schema.GroupResource] { return u.types }
-
-// NoteUnread keeps what could not be found out.
-func (u *unread) NoteUnread(what string) { u.what = append(u.what, what) }
-
-// Unread returns what could not be read so far, sorted, each once: what the user has no right to read is one of them.
-func (u *unread) Unread() []string {
-	all := u.what
-	if len(u.forbidden) > 0 {
-		all = append(slices.Clip(all), strings.Join(slices.Compact(slices.Sorted(slices.Values(u.forbidden))), ", ")+": forbidden")
-	}
-	return slices.Compact(slices.Sorted(slices.Values(all)))
 }

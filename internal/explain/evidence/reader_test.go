@@ -211,7 +211,7 @@ func TestWholeAhead(t *testing.T) {
 	if diff := cmp.Diff(want, steps); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
-	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "o5") {
+	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0].String(), "o5") {
 		t.Errorf("unread: %q", unread)
 	}
 }
@@ -257,7 +257,7 @@ func TestExpect(t *testing.T) {
 	if want := []string{"9", "9", "9"}; !slices.Equal(steps[6:], want) { // those after the first five came together
 		t.Errorf("asked for after each: %q", steps)
 	}
-	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "o1") {
+	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0].String(), "o1") {
 		t.Errorf("unread: %q", unread)
 	}
 }
@@ -287,7 +287,7 @@ func TestEventsAhead(t *testing.T) {
 	if read != 39 || len(w.about) != 40 || len(slices.Compact(w.about)) != 40 {
 		t.Errorf("%d had some, read %q", read, w.about)
 	}
-	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "broken") {
+	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0].String(), "broken") {
 		t.Errorf("unread: %q", unread)
 	}
 }
@@ -351,7 +351,7 @@ func TestTogether(t *testing.T) {
 	if diff := cmp.Diff(want, w.asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
-	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "o3") {
+	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0].String(), "o3") {
 		t.Errorf("unread: %q", unread)
 	}
 }
@@ -432,7 +432,7 @@ func TestPodsWithClaims(t *testing.T) {
 	if diff := cmp.Diff(want, w.asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
-	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "ns5") {
+	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0].String(), "ns5") {
 		t.Errorf("unread: %q", unread)
 	}
 }
@@ -511,7 +511,7 @@ func TestUnread(t *testing.T) {
 		}
 	}
 	want := []string{"configmaps/broken in namespace shop: broken", "events in namespace shop: no rights"}
-	if got := r.Unread(); !slices.Equal(got, want) {
+	if got := evidence.Gaps(r.Unread()); !slices.Equal(got, want) {
 		t.Errorf("unread: %q", got)
 	}
 	if reads != 40 || len(w.asked) != 2 {

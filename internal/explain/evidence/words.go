@@ -26,6 +26,9 @@ func (e Event) words() string {
 const (
 	eventAbout say.Word = "Event about %s"
 	noHolder            = "it has no holder"
+
+	unreadFor       say.Word = "%s: %v"
+	unreadForbidden say.Word = "%s: forbidden"
 )
 
 func renewedBy(age time.Duration, holder string) string {

@@ -22,8 +22,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 const (
@@ -49,9 +52,9 @@ type kind struct {
 	per                            int // objects of an application
 	owner                          *kind
 	suffix                         int // digits that the name has beyond the owner's
-	// template is the metadata of an object in protobuf, row a row of a table with all
-	// of it in JSON.
-	template, row *template
+	// template is the metadata of an object in protobuf, whole all of it, and row a row of
+	// a table with all of it in JSON.
+	template, whole, row *template
 }
 
 // New returns a server of a cluster with about that many objects.
@@ -69,7 +72,8 @@ func New(objects int) *Server {
 		pods, deployments, replicaSets,
 	}
 	for _, k := range s.types {
-		k.template, k.row = newTemplate(k, (*metav1.PartialObjectMetadata).Marshal), newTemplate(k, k.jsonRow)
+		k.template, k.whole = newTemplate(k, (*metav1.PartialObjectMetadata).Marshal), newTemplate(k, k.typed)
+		k.row = newTemplate(k, k.jsonRow)
 	}
 	return s
 }
@@ -120,11 +124,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		remaining := int64(to - end)
 		meta.Continue, meta.RemainingItemCount = strconv.Itoa(end), &remaining
 	}
-	if strings.Contains(r.Header.Get("Accept"), "as=Table") {
+	switch accept := r.Header.Get("Accept"); {
+	case strings.Contains(accept, "as=Table"):
 		s.table(w, k, from, end, &meta)
-		return
+	case strings.Contains(accept, "as=PartialObjectMetadataList"):
+		s.page(w, k, page{metadataPages, "meta.k8s.io/v1", "PartialObjectMetadataList", k.template, from, end, &meta})
+	default:
+		s.page(w, k, page{runtime.ContentTypeProtobuf, k.apiVersion(), k.kind + "List", k.whole, from, end, &meta})
 	}
-	s.page(w, k, from, end, &meta)
+}
+
+const metadataPages = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+// page is the objects from one number to another, in protobuf.
+type page struct {
+	contentType, apiVersion, kind string
+	template                      *template
+	from, end                     int
+	meta                          *metav1.ListMeta
 }
 
 // listed returns the kind, and the namespace if any, that a path lists.
@@ -148,27 +165,27 @@ func (s *Server) listed(path string) (*kind, string) {
 	return nil, ""
 }
 
-// page sends the metadata of the objects from one number to another.
-func (s *Server) page(w http.ResponseWriter, k *kind, from, end int, meta *metav1.ListMeta) {
-	encoded, err := meta.Marshal()
+// page sends objects in protobuf.
+func (s *Server) page(w http.ResponseWriter, k *kind, p page) {
+	encoded, err := p.meta.Marshal()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	head := appendField(nil, 1, encoded)
-	item := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.BytesType), uint64(len(k.template.bytes)))
-	length := len(head) + (end-from)*(len(item)+len(k.template.bytes))
+	item := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.BytesType), uint64(len(p.template.bytes)))
+	length := len(head) + (p.end-p.from)*(len(item)+len(p.template.bytes))
 
 	body := s.buffers.Get().(*bytes.Buffer)
 	defer s.buffers.Put(body)
 	body.Reset()
 	body.WriteString("k8s\x00")
-	body.Write(appendField(nil, 1, appendField(appendField(nil, 1, []byte("meta.k8s.io/v1")), 2, []byte("PartialObjectMetadataList"))))
+	body.Write(appendField(nil, 1, appendField(appendField(nil, 1, []byte(p.apiVersion)), 2, []byte(p.kind))))
 	body.Write(protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.BytesType), uint64(length)))
-	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+	w.Header().Set("Content-Type", p.contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()+length))
 	body.Write(head)
-	if k.send(w, body, k.template, from, end, item) {
+	if k.send(w, body, p.template, p.from, p.end, item) {
 		_, _ = body.WriteTo(w)
 	}
 }
@@ -267,7 +284,7 @@ func newTemplate(k *kind, encode func(*metav1.PartialObjectMetadata) ([]byte, er
 	}
 	if k.owner != nil {
 		o.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: strings.TrimPrefix(k.owner.group+"/"+k.owner.version, "/"), Kind: k.owner.kind,
+			APIVersion: k.owner.apiVersion(), Kind: k.owner.kind,
 			Name: strings.Repeat("O", k.owner.width()), UID: types.UID(ownerUIDMark), Controller: &yes, BlockOwnerDeletion: &yes,
 		}}
 	}
@@ -298,20 +315,48 @@ const (
 		`"containerStatuses":[{"name":"main","ready":true,"restartCount":0,"image":"registry.example.com/shop:1.42.0","state":{"running":{"startedAt":"2023-11-14T22:13:20Z"}}}]}`
 )
 
+// state is what objects of the kind have beside metadata.
+func (k *kind) state() (spec, status string) {
+	switch {
+	case k.cluster:
+		return `{"finalizers":["kubernetes"]}`, `{"phase":"Active"}`
+	case k.owner == nil || k.suffix != len("#####"):
+		return `{"replicas":5,"selector":{"matchLabels":{"app":"shop"}},"template":{"spec":` + podSpec + `}}`, `{"replicas":5,"readyReplicas":5}`
+	}
+	return podSpec, podStatus
+}
+
+// json is an object of the kind.
+func (k *kind) json(o *metav1.PartialObjectMetadata) ([]byte, error) {
+	metadata, err := json.Marshal(&o.ObjectMeta)
+	spec, status := k.state()
+	return fmt.Appendf(nil, `{"metadata":%s,"spec":%s,"status":%s}`, metadata, spec, status), err
+}
+
 // jsonRow is a row of a table with an object of the kind.
 func (k *kind) jsonRow(o *metav1.PartialObjectMetadata) ([]byte, error) {
-	metadata, err := json.Marshal(&o.ObjectMeta)
+	object, err := k.json(o)
+	return fmt.Appendf(nil, `{"cells":["1/1","Running"],"object":%s}`, object), err
+}
+
+// typed is an object of the kind in protobuf.
+func (k *kind) typed(o *metav1.PartialObjectMetadata) ([]byte, error) {
+	data, err := k.json(o)
 	if err != nil {
 		return nil, err
 	}
-	spec, status := podSpec, podStatus
-	switch {
-	case k.cluster:
-		spec, status = `{"finalizers":["kubernetes"]}`, `{"phase":"Active"}`
-	case k.owner == nil || k.suffix != len("#####"):
-		spec, status = `{"replicas":5,"selector":{"matchLabels":{"app":"shop"}},"template":{"spec":`+podSpec+`}}`, `{"replicas":5,"readyReplicas":5}`
+	object, err := scheme.Scheme.New(schema.GroupVersionKind{Group: k.group, Version: k.version, Kind: k.kind})
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Appendf(nil, `{"cells":["1/1","Running"],"object":{"metadata":%s,"spec":%s,"status":%s}}`, metadata, spec, status), nil
+	if err := json.Unmarshal(data, object); err != nil {
+		return nil, err
+	}
+	return object.(interface{ Marshal() ([]byte, error) }).Marshal()
+}
+
+func (k *kind) apiVersion() string {
+	return schema.GroupVersion{Group: k.group, Version: k.version}.String()
 }
 
 // fill makes the i-th object of a copy of a template.
