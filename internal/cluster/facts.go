@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -22,9 +23,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// maxGets is the number of objects of a type up to which each is read by itself; more are
-// listed, but up to manyGets pods where a list has so many others, perGet for each, that it costs the server more.
-// maxLists is the number of namespaces up to which pods are listed in each, and manyLists where these have less than two thirds of them.
+// maxGets is the number of objects of a type up to which each is read by itself; more are listed. Of more pods, up to manyGets
+// are still read alone where their namespace has more than perGet for each, which costs the server more; pods are listed in
+// each of up to maxLists namespaces, or manyLists that have less than two thirds of all.
 const (
 	maxGets   = 50
 	manyGets  = 150
@@ -224,28 +225,29 @@ func claims(p *corev1.Pod) []string {
 	return names
 }
 
-// podFacts reads the pods among the objects: each by itself, or those of each namespace, or all
-// there are; if these may not be listed, those of each namespace after all.
+// podFacts reads the pods among the objects, as readings says; if pods may not be listed everywhere, those of each namespace.
 func (r *Reader) podFacts(ctx context.Context, of *graph.Snapshot, objects []graph.Object, group *errgroup.Group, f *facts) {
-	uids, in := wanted(objects, (*graph.Resource).IsPod), map[string]bool{}
-	for _, o := range uids {
-		in[o.Namespace] = true
-	}
+	uids := wanted(objects, (*graph.Resource).IsPod)
 	keep := func(p *corev1.Pod) {
 		if uids[p.UID] != nil {
 			f.add(func(all *graph.Facts) { all.Pods[p.UID] = factsOf(p) })
 		}
 	}
-	pods, everywhere := 0, false
-	if len(in) > maxLists { // to count goes over all objects
-		var inThose int
-		pods, inThose = podsOf(of, in)
-		everywhere = len(in) > manyLists || 3*inThose >= 2*pods
-	}
-	switch {
-	case len(uids) <= manyGets && len(in) > maxLists && pods > len(uids)*perGet:
+	if len(uids) <= maxGets {
 		readEach(ctx, r, uids, group, keep)
-	case len(uids) > maxGets && everywhere:
+		return
+	}
+	in, there := map[string]int{}, map[string]int{}
+	for _, o := range uids {
+		in[o.Namespace]++
+	}
+	for _, head := range of.Heads() {
+		if head.Resource.IsPod() {
+			there[head.Namespace]++
+		}
+	}
+	alone, everywhere := readings(in, there)
+	if everywhere {
 		group.Go(func() error {
 			err := r.listPodFacts(ctx, "", keep)
 			if !apierrors.IsForbidden(err) {
@@ -256,25 +258,39 @@ func (r *Reader) podFacts(ctx context.Context, of *graph.Snapshot, objects []gra
 			}
 			return nil
 		})
-	case len(uids) > maxGets:
-		for namespace := range in {
+		return
+	}
+	each := maps.Clone(uids)
+	maps.DeleteFunc(each, func(_ types.UID, o *graph.Object) bool { return !alone[o.Namespace] })
+	readEach(ctx, r, each, group, keep)
+	for namespace := range in {
+		if !alone[namespace] {
 			group.Go(func() error { return r.listPodFacts(ctx, namespace, keep) })
 		}
-	default:
-		readEach(ctx, r, uids, group, keep)
 	}
 }
 
-// podsOf counts the pods of a snapshot, and those in some namespaces.
-func podsOf(s *graph.Snapshot, in map[string]bool) (pods, inThose int) {
-	for _, head := range s.Heads() {
-		if head.Resource.IsPod() {
-			if pods++; in[head.Namespace] {
-				inThose++
-			}
+// readings decides how some of the pods there are in each namespace are read: all with one list, or those of each namespace
+// with one, but alone where there are many others.
+func readings(wanted, there map[string]int) (alone map[string]bool, everywhere bool) {
+	alone = map[string]bool{}
+	gets, all, inLists := 0, 0, 0
+	for namespace, n := range wanted {
+		if there[namespace] > n*perGet {
+			alone[namespace] = true
+			gets += n
 		}
 	}
-	return pods, inThose
+	if gets > manyGets {
+		clear(alone)
+	}
+	for namespace, n := range there {
+		if all += n; wanted[namespace] > 0 && !alone[namespace] {
+			inLists += n
+		}
+	}
+	lists := len(wanted) - len(alone)
+	return alone, lists > maxLists && (lists > manyLists || 3*inLists >= 2*all)
 }
 
 // listPodFacts calls keep with the pods of a namespace, or with all when that is empty, as far as they can

@@ -274,6 +274,38 @@ func TestManyPodFacts(t *testing.T) {
 	}
 }
 
+// Pods are listed where most are wanted, and read alone among many others.
+func TestReadings(t *testing.T) {
+	many := func(namespaces, pods int) map[string]int {
+		all := map[string]int{}
+		for i := range namespaces {
+			all[fmt.Sprint("ns", i)] = pods
+		}
+		return all
+	}
+	claims := many(120, 1)
+	for i := range 4 {
+		claims[fmt.Sprint("ns", i)] = 500
+	}
+	for _, test := range []struct {
+		about         string
+		wanted, there map[string]int
+		alone         int
+		everywhere    bool
+	}{
+		{"one in each of many, all of four", claims, many(200, 500), 116, false},
+		{"one in each of too many", many(200, 1), many(200, 500), 0, true},
+		{"some of few namespaces", many(maxLists, 100), many(maxLists, 500), 0, false},
+		{"some of each", many(100, 100), many(100, 500), 0, true},
+		{"some of a small part", many(100, 100), many(300, 500), 0, false},
+		{"none was counted", many(3, 51), nil, 0, false},
+	} {
+		if alone, everywhere := readings(test.wanted, test.there); len(alone) != test.alone || everywhere != test.everywhere {
+			t.Errorf("%s: %d namespaces alone, everywhere %t", test.about, len(alone), everywhere)
+		}
+	}
+}
+
 // Pods of many namespaces, a few in each, many nodes, namespaces and definitions take one list each; and where
 // pods may not be listed everywhere, those of each namespace.
 func TestManyFacts(t *testing.T) {
