@@ -238,7 +238,7 @@ func Spares(resource schema.GroupResource, full *unstructured.Unstructured) bool
 	suspended, _, _ := unstructured.NestedBool(full.Object, "spec", "suspend")
 	kept, _, _ := unstructured.NestedString(full.Object, "spec", "deletionPolicy")
 	if resource == Kustomizations {
-		return suspended || stated && !prunes || kept == "Orphan"
+		return suspended || kept == "Orphan" || stated && !prunes && (kept == "" || kept == "MirrorPrune")
 	}
 	return kept == "Orphan" || resource == pushSecrets && kept != "Delete"
 }
@@ -248,8 +248,9 @@ func Ends(resource schema.GroupResource, full *unstructured.Unstructured) bool {
 	argo := func(finalizer string) bool {
 		return strings.HasPrefix(finalizer, "resources-finalizer.argocd.argoproj.io")
 	}
+	keeps := strings.Contains(full.GetAnnotations()["argocd.argoproj.io/sync-options"], "Delete=false") // since Argo CD 3.4
 	return full.GetDeletionTimestamp() != nil && !Spares(resource, full) &&
-		(resource != Applications || slices.ContainsFunc(full.GetFinalizers(), argo))
+		(resource != Applications || !keeps && slices.ContainsFunc(full.GetFinalizers(), argo))
 }
 
 // Inventory returns what a tool's own object says that it has deployed: of a ClusterServiceVersion that are its definitions alone.

@@ -53,7 +53,12 @@ type returning struct{ *scene }
 // what is kept in Git or a release.
 func (l *returning) returns() []Return {
 	all := comeBack(l.Plan, l.node)
-	for _, id := range l.Plan.Job.Targets[:min(len(l.Plan.Job.Targets), maxRead)] {
+	targets := l.Plan.Job.Targets
+	if len(targets) > maxRead {
+		l.now.evidence.NoteUnread(evidence.Gap{What: say.Of(returnsUnread, len(targets), maxRead)})
+		targets = targets[:maxRead]
+	}
+	for _, id := range targets {
 		if n, ok := l.node(id.UID); ok {
 			if r, is := l.delivered(n); is {
 				all = append(all, r)

@@ -275,10 +275,11 @@ const (
 
 // What was not looked at.
 const (
-	claimsIn     say.Word = "persistentvolumeclaims in namespace %s"
-	placesUnread say.Word = "the controllers of finalizers on objects that are kept: of %d types and namespaces only the first %d were checked"
-	urlUnread    say.Word = "whether %s answers, which is called at a URL: the API server rejects these deletes if it does not"
-	kindsUnread  say.Word = "the controllers of finalizers on objects that are kept: only the first %d kinds were checked"
+	claimsIn      say.Word = "persistentvolumeclaims in namespace %s"
+	returnsUnread say.Word = "what would be recreated from Git or by a release: of %d objects only the first %d were checked"
+	placesUnread  say.Word = "the controllers of finalizers on objects that are kept: of %d types and namespaces only the first %d were checked"
+	urlUnread     say.Word = "whether %s answers, which is called at a URL: the API server rejects these deletes if it does not"
+	kindsUnread   say.Word = "the controllers of finalizers on objects that are kept: only the first %d kinds were checked"
 )
 
 // firstOf joins the first of many texts.

@@ -18,10 +18,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// fluxFinalizer is that by which a controller of Flux deletes what an object has deployed (api/v1/kustomization_types.go,
-// api/v2/helmrelease_types.go).
-const fluxFinalizer = "finalizers.fluxcd.io"
-
 // fluxFirst and fluxLast are the kinds that Flux applies first and last, and so deletes in the opposite order; others are between, by group
 // and kind (github.com/fluxcd/pkg/ssa/sort.go, ReconcileOrder).
 var (
@@ -68,11 +64,7 @@ func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 			deleted = append(deleted, *f)
 		case f.state != present:
 			deleted = append(deleted, *f)
-		case !slices.ContainsFunc(delivery.Marks(live), p.Of.have):
-			p.keep(f, NotLabelled, "")
-		case markedOff(live) != "":
-			p.keep(f, MarkedOff, markedOff(live))
-		default:
+		case !p.markedByFlux(p.Of, f, live):
 			deleted = append(deleted, *f)
 		}
 	}
@@ -112,20 +104,41 @@ func (p *Plan) elsewhere(o *unstructured.Unstructured) bool {
 
 // keepsInventory is why a Kustomization deletes nothing of its inventory, empty when it does (finalizerShouldDeleteResources).
 func keepsInventory(o *unstructured.Unstructured) Reason {
-	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
-	prunes, _, _ := unstructured.NestedBool(o.Object, "spec", "prune")
-	if !slices.Contains(o.GetFinalizers(), fluxFinalizer) {
+	if len(o.GetFinalizers()) == 0 { // with any, kustomize-controller sees that it is being deleted
 		return NoFinalizer
 	}
+	why := prunesNothing(o)
 	switch policy := cmp.Or(evidence.Nested(o, "spec", "deletionPolicy"), "MirrorPrune"); {
-	case suspended:
-		return Suspended
-	case policy == "MirrorPrune" && !prunes:
-		return NoPrune
-	case policy == "MirrorPrune", policy == "Delete", policy == "WaitForTermination":
+	case why == Suspended, policy == "MirrorPrune":
+		return why
+	case policy == "Delete", policy == "WaitForTermination":
 		return ""
 	}
 	return DeletionPolicy
+}
+
+// prunesNothing is why a Kustomization prunes nothing, empty when it does (reconcile, prune).
+func prunesNothing(o *unstructured.Unstructured) Reason {
+	if suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend"); suspended {
+		return Suspended
+	}
+	if prunes, _, _ := unstructured.NestedBool(o.Object, "spec", "prune"); !prunes {
+		return NoPrune
+	}
+	return ""
+}
+
+// markedByFlux reports whether a Kustomization leaves a live object alone for what that is marked with, and notes why.
+func (p *Plan) markedByFlux(by Deliverers, f *found, live *unstructured.Unstructured) bool {
+	switch off := markedOff(live); {
+	case !slices.ContainsFunc(delivery.Marks(live), by.have):
+		p.keep(f, NotLabelled, "")
+	case off != "":
+		p.keep(f, MarkedOff, off)
+	default:
+		return false
+	}
+	return true
 }
 
 // fluxMarks is in the labels and annotations of markedOff.
@@ -213,7 +226,7 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 	case suspended:
 		p.Open = append(p.Open, Open{Cause: ReleaseStays})
 		return p
-	case !slices.Contains(o.GetFinalizers(), fluxFinalizer):
+	case len(o.GetFinalizers()) == 0:
 		p.Open = append(p.Open, Open{Cause: Unfinalized})
 		return p
 	case !installed(o):

@@ -59,7 +59,13 @@ func Prune(w *World, before, after []Item, by []string) (*Plan, error) {
 	if len(p.By) > 0 {
 		p.Order += ", by " + p.By.String()
 	}
-	p.atOnce(removed)
+	deleted := removed[:0]
+	for i, live := range w.whole(removed) {
+		if f := &removed[i]; !p.leaves(w, f, live) {
+			deleted = append(deleted, *f)
+		}
+	}
+	p.atOnce(deleted)
 	for i := range wants {
 		if p.takes(&wants[i]) {
 			p.Open = append(p.Open, Open{Cause: Wanted, Item: wants[i].Item, Detail: say.Of(inNewManifests)})

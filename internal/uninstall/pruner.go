@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/delivery"
 	"github.com/kubectl-gc/kubectl-gc/internal/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 )
 
 // NoPruner is the name of nobody: who prunes leaves no marks, as kubectl does.
@@ -144,4 +145,63 @@ func (d Deliverer) ignores(m member) bool {
 	_, argos := m.Annotations["argocd.argoproj.io/hook"]
 	helms := d.Kind == "Release" || d.Kind == "HelmRelease"
 	return hook || argos || helms && m.resource.IsCRD() || m.id().String() == evidence.Named(d.Kind, d.Namespace, d.Name).String()
+}
+
+// leaves reports whether who prunes leaves an old object alone, and notes why. Where it might, or the object was not read, that is open.
+func (p *Plan) leaves(w *World, f *found, live *unstructured.Unstructured) bool {
+	if f.state == present && live == nil && len(p.By) > 0 {
+		p.Open = append(p.Open, Open{Cause: Unread, Item: f.Item})
+	}
+	return live != nil && slices.ContainsFunc(p.By, func(d Deliverer) bool {
+		switch d.Kind {
+		case "Kustomization":
+			return p.unpruned(w, d, f, live)
+		case "Release":
+			return p.notUpgraded(f, live)
+		case "Application":
+			if _, hook := f.Annotations["argocd.argoproj.io/hook"]; hook {
+				p.keep(f, Hook, "")
+				return true
+			}
+			if hasOption(live, syncOptions, "Prune=false") { // gitops-engine, pkg/sync/sync_context.go, pruneObject
+				p.keep(f, MarkedOff, syncOptions+": Prune=false")
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// unpruned is leaves of a Kustomization (kustomization_controller.go, prune). One that could not be read might prune.
+func (p *Plan) unpruned(w *World, d Deliverer, f *found, live *unstructured.Unstructured) bool {
+	for _, n := range w.Evidence.Called(delivery.Kustomizations, d.Namespace, d.Name) {
+		o, err := w.Evidence.Whole(n)
+		if err != nil {
+			p.Open = append(p.Open, Open{Cause: Unread, Item: f.Item})
+			return false
+		}
+		if why := prunesNothing(o); why != "" {
+			p.keep(f, why, "")
+			return true
+		}
+	}
+	return p.markedByFlux(Deliverers{d}, f, live)
+}
+
+// notUpgraded is leaves of a release, also by a HelmRelease: an upgrade keeps what the live object says
+// (helm.sh/helm/v3/pkg/kube/client.go, Update), and hooks and the directory crds/ are no part of it, of which manifests do not tell.
+func (p *Plan) notUpgraded(f *found, live *unstructured.Unstructured) bool {
+	_, hook := f.Annotations["helm.sh/hook"]
+	switch {
+	case hook:
+		p.keep(f, Hook, "")
+	case live.GetAnnotations()[policyAnnotation] == "keep":
+		p.keep(f, ResourcePolicy, "")
+	default:
+		if f.resource.IsCRD() {
+			p.Open = append(p.Open, Open{Cause: MayKeep, Item: f.Item, Detail: say.Of(maybeOfCRDs)})
+		}
+		return false
+	}
+	return true
 }

@@ -58,6 +58,7 @@ const (
 	mayFail        say.Word = "; if the hook fails, so does Helm"
 	purgeMayFail   say.Word = "; if it is refused, Helm fails at the end, and keeps the release"
 	purgeFails     say.Word = ", so Helm reports a failure at the end and keeps the release"
+	maybeOfCRDs    say.Word = "if it is in the chart's directory crds/, Helm keeps it"
 	hookConflicts  say.Word = "Helm 4 applies it as it is in the chart, and does not overwrite fields that %s has changed since"
 	hookFinalizers say.Word = "it is created with finalizers (%s), and deleted later, which gets stuck unless a controller removes them"
 )

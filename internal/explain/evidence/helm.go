@@ -47,16 +47,15 @@ func (r *Reader) Records(namespace, release string) (all []graph.Node) {
 	return all
 }
 
-// LatestRecords returns the records of the latest revision of a release: several if more than one driver has it.
+// LatestRecords returns the record of the latest revision of a release that each driver has.
 func (r *Reader) LatestRecords(namespace, release string) (latest []graph.Node) {
-	last := -1
 	for _, n := range r.Records(namespace, release) {
-		_, revision, _ := RecordOf(n.Name())
-		if revision > last {
-			latest, last = nil, revision
-		}
-		if revision == last {
+		revision := func(n graph.Node) int { _, revision, _ := RecordOf(n.Name()); return revision }
+		i := slices.IndexFunc(latest, func(m graph.Node) bool { return m.Resource() == n.Resource() })
+		if i < 0 {
 			latest = append(latest, n)
+		} else if revision(n) > revision(latest[i]) {
+			latest[i] = n
 		}
 	}
 	return latest
